@@ -1,0 +1,174 @@
+"""Write `benchmarks/README.md` from the tables in `benchmarks/results/`.
+
+`python benchmarks/render.py`
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from record import RESULTS, Row, read
+
+README = Path(__file__).parent / "README.md"
+UNSEEN = "< 1"
+
+INTRODUCTION = """\
+# Benchmarks
+
+<!-- Written by benchmarks/render.py from benchmarks/results/. Do not edit. -->
+
+What the measures cost, forward and backward, beside the forms their papers define. *Definition* is
+that form in torch operators and plain autograd, written from the equations (`references.py`): n by
+n matrices for ESD and MMCE, n by bins memberships kept on the graph for SB-ECE, and n by classes by
+classes comparisons for DECE. Before anything is timed, both forms are checked to agree in value and
+gradient, in float64, to one part in a thousand million.
+
+```bash
+python benchmarks/measures.py --device cpu    # about three minutes; --quick for ten seconds
+python benchmarks/measures.py --device cuda   # about two minutes
+python benchmarks/step.py                     # one minute, on a GPU
+python benchmarks/render.py                   # this page
+```
+
+Inputs are float32, drawn at random, several sets in rotation; the two forms take turns. Times are
+medians with quartiles in brackets. Peaks are above what the inputs hold. *Faster* and *smaller*
+are definition over ours: below 1 the definition is the better choice, and the row says so.
+"""
+
+ON_CPU = """\
+Eager mode. On one thread the time is processor time, so that other work on the machine does not
+count; on several it is the clock's. The definition's matrices are fresh pages at every call, and
+where they are large the kernel takes more of that time to hand them out than the arithmetic does:
+expect other ratios on other machines. Memory is the growth of resident memory in a fresh process;
+below 1 MiB it is not trusted, and the ratio is at least what is given.
+"""
+
+ON_GPU = """\
+Time between two events in eager mode, launches included, as a user gets it; *replayed* is the same
+work as a captured CUDA graph, which leaves the launches out. Memory is torch's peak.
+"""
+
+STEP = """\
+One training step of ResNet-18 on 32 by 32 pixels, in bf16 autocast, channels last, with SGD and
+momentum: forward, objective, backward, update. Overhead is over plain `F.cross_entropy` in the same
+round, with quartiles over rounds; the second row is that very objective again, and shows the noise.
+"""
+
+
+def main() -> None:
+    """Render every table whose results exist."""
+    parts = [INTRODUCTION]
+    for title, text, name in (("CPU", ON_CPU, "cpu"), ("GPU", ON_GPU, "cuda")):
+        path = RESULTS / f"measures-{name}.csv"
+        if path.exists():
+            rows = read(path)
+            parts += [f"## {title}\n", _setting(rows[0]), text, _measures(rows), _verdict(rows)]
+    path = RESULTS / "step-cuda.csv"
+    if path.exists():
+        rows = read(path)
+        parts += ["## A training step\n", _setting(rows[0]), STEP, _steps(rows)]
+    README.write_text("\n".join(parts))
+    print(f"wrote {README}")
+
+
+def _setting(row: Row) -> str:
+    count = int(row["threads"])
+    threads = f"{count} thread{'s' * (count > 1)}, " if row["device"] == "cpu" else ""
+    commit = f", commit {row['commit']}" if row["commit"] else ""
+    return f"{row['machine']}, {threads}torch {row['torch']}, {row['date']}{commit}.\n"
+
+
+def _pairs(rows: Sequence[Row]) -> Iterable[tuple[Row, Row]]:
+    return zip(rows[::2], rows[1::2], strict=True)
+
+
+def _measures(rows: Sequence[Row]) -> str:
+    replays = any(row["ms_replayed"] for row in rows)
+    header = ["measure", "n", "classes", "ours, ms", "definition, ms", "faster"]
+    header += ["replayed: ours", "definition"] * replays
+    header += ["ours, MiB", "definition, MiB", "smaller"]
+    body = []
+    for ours, definition in _pairs(rows):
+        classes = _count(ours["classes"])
+        cells = [f"`{ours['measure']}`", _count(ours["n"]), classes, _time(ours), _time(definition)]
+        cells += [_times(ours["time_ratio"], "slower")]
+        cells += [_digits(ours["ms_replayed"]), _digits(definition["ms_replayed"])] * replays
+        cells += [_peak(ours), _peak(definition), _smaller(ours, definition)]
+        body.append(cells)
+    return _table(header, body, left=1)
+
+
+def _verdict(rows: Sequence[Row]) -> str:
+    """Say where ours loses, so that nobody has to look for it."""
+    compared = [ours for ours, _ in _pairs(rows) if ours["time_ratio"]]
+    slower = [row for row in compared if float(row["time_ratio"]) < 1]
+    if not slower:
+        return f"Ours is faster in all {len(compared)} rows in which both were run.\n"
+    names = ", ".join(
+        f"`{row['measure']}` at n = {_count(row['n'])}"
+        + (f" with {_count(row['classes'])} classes" if row["classes"] else "")
+        for row in slower
+    )
+    return f"Ours is slower in {len(slower)} of the {len(compared)} rows compared: {names}.\n"
+
+
+def _steps(rows: Sequence[Row]) -> str:
+    header = ["objective", "batch", "ms per step", "overhead", "quartiles"]
+    body = [
+        [
+            f"`{row['objective']}`",
+            row["batch"],
+            _time(row),
+            f"{float(row['overhead_percent']):+.1f} %",
+            "{:+.1f} to {:+.1f} %".format(
+                float(row["overhead_quartile_low"]), float(row["overhead_quartile_high"])
+            ),
+        ]
+        for row in rows
+    ]
+    return _table(header, body, left=1)
+
+
+def _table(header: Sequence[str], body: Iterable[Sequence[str]], left: int) -> str:
+    rule = [":---"] * left + ["---:"] * (len(header) - left)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (header, rule, *body))
+
+
+def _count(text: str) -> str:
+    return f"{int(text):,}" if text else ""
+
+
+def _digits(text: str) -> str:
+    """Three significant digits, with separators from a thousand on."""
+    if not text:
+        return ""
+    x = float(text)
+    return f"{x:,.0f}" if abs(x) >= 100 else f"{x:#.3g}".rstrip(".")
+
+
+def _time(row: Row) -> str:
+    if not row["ms_median"]:
+        return row.get("note", "")
+    low, high = _digits(row["ms_quartile_low"]), _digits(row["ms_quartile_high"])
+    return f"{_digits(row['ms_median'])} ({low} to {high})"
+
+
+def _peak(row: Row) -> str:
+    if row["device"] == "cpu" and row["peak_mib"] and float(row["peak_mib"]) < 1:
+        return UNSEEN
+    return _digits(row["peak_mib"])
+
+
+def _smaller(ours: Row, definition: Row) -> str:
+    if _peak(ours) == UNSEEN and definition["peak_mib"] and _peak(definition) != UNSEEN:
+        return f"> {_times(definition['peak_mib'], 'larger')}"
+    return _times(ours["memory_ratio"], "larger")
+
+
+def _times(ratio: str, if_worse: str) -> str:
+    if not ratio:
+        return ""
+    return f"{_digits(ratio)}\u00d7" + (f" ({if_worse})" if float(ratio) < 1 else "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""What predictions must look like, and the sentence a person reads when they do not."""
+
+import torch
+from torch import Tensor
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+def _readable(x: Tensor) -> bool:
+    """Whether looking at values costs nothing: on a device it waits, in a graph it breaks."""
+    return (
+        x.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+        and not torch._C._functorch.is_batchedtensor(x)
+    )
+
+
+def _check_tensor(name: str, x: object) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"{name} must be a torch tensor; got {type(x).__name__}. Pass torch.as_tensor({name})."
+        )
+
+
+def check_logits(logits: Tensor) -> None:
+    """One row of real numbers per sample, one column per class."""
+    _check_tensor("logits", logits)
+    if not logits.is_floating_point():
+        raise TypeError(
+            f"logits must be floating point; got {logits.dtype}. "
+            "If these are labels, the order is (logits, labels)."
+        )
+    if logits.ndim != 2:
+        raise ValueError(
+            f"logits must have shape (n, classes); got {tuple(logits.shape)}. "
+            "For pixels or tokens use Predictions.flatten; for one score per sample, "
+            "Predictions.from_binary."
+        )
+    rows, classes = logits.shape
+    if rows == 0:
+        raise ValueError(
+            f"predictions must hold at least one sample; got logits of shape {(rows, classes)}. "
+            "Skip empty batches, for instance with DataLoader(drop_last=True)."
+        )
+    if classes < 2:
+        raise ValueError(
+            f"logits must have a column for each of at least two classes; got {classes}. "
+            "For one score per sample use Predictions.from_binary(logits.squeeze(1), labels)."
+        )
+    if _readable(logits):
+        _check_not_probabilities(logits)
+
+
+def _check_not_probabilities(logits: Tensor) -> None:
+    # Two rows that both sum to one, and hold more than zeros and ones, are no accident.
+    first = logits.detach()[:2].float()
+    if len(first) < 2 or not _sums_to_one(first) or bool(((first == 0) | (first == 1)).all()):
+        return
+    if bool((first == first[:1]).all()) or not _sums_to_one(logits.detach().float()):
+        return
+    raise ValueError(
+        "logits must be unnormalised scores; got rows that are probabilities: none negative, "
+        "each sums to one. Use Predictions.from_probabilities(probabilities, labels)."
+    )
+
+
+def _sums_to_one(rows: Tensor) -> bool:
+    return bool((rows >= 0).all() and ((rows.sum(dim=1) - 1).abs() < 1e-3).all())
+
+
+def check_labels(labels: Tensor, logits: Tensor) -> None:
+    """One class index per row, on the device of the logits."""
+    _check_tensor("labels", labels)
+    rows, classes = logits.shape
+    if labels.shape != (rows,):
+        raise ValueError(
+            f"labels must hold one class index per row of logits, {rows} in all; "
+            f"got shape {tuple(labels.shape)}. "
+            "For one-hot or soft labels pass labels.argmax(dim=1)."
+        )
+    if labels.is_floating_point() or labels.is_complex():
+        raise TypeError(
+            f"labels must be integers, the index of each true class; got {labels.dtype}. "
+            "Pass labels.long() if they hold whole numbers."
+        )
+    _check_device("labels", labels, logits)
+    if _readable(labels):
+        low, high = (int(extreme) for extreme in labels.aminmax())
+        if low < 0 or high >= classes:
+            raise ValueError(
+                f"labels must lie between 0 and {classes - 1}, since logits have {classes} "
+                f"columns; got {low if low < 0 else high}. "
+                "To leave out ignored positions use Predictions.flatten(..., ignore_index=...)."
+            )
+
+
+def check_targets(targets: Tensor, scores: Tensor) -> None:
+    """A zero or a one for every score."""
+    _check_tensor("scores", scores)
+    _check_tensor("targets", targets)
+    if scores.ndim != 2 or scores.shape != targets.shape:
+        raise ValueError(
+            "scores and targets must share the shape (n, labels); "
+            f"got {tuple(scores.shape)} and {tuple(targets.shape)}. "
+            "For class indices use Predictions(logits, labels)."
+        )
+    if _readable(targets) and not bool(((targets == 0) | (targets == 1)).all()):
+        raise ValueError(
+            f"targets must be 0 or 1; got {targets.min().item():g} to {targets.max().item():g}. "
+            "For soft targets pass (targets > 0.5)."
+        )
+
+
+def check_weights(weights: Tensor | None, logits: Tensor) -> None:
+    """One number per row that says how much it counts."""
+    if weights is None:
+        return
+    _check_tensor("weights", weights)
+    if weights.shape != logits.shape[:1] or not weights.is_floating_point():
+        raise ValueError(
+            f"weights must hold one floating-point number per row of logits, {len(logits)} in "
+            f"all; got {weights.dtype} of shape {tuple(weights.shape)}. "
+            "Leave them out to count every sample once."
+        )
+    _check_device("weights", weights, logits)
+    if _readable(weights) and not bool((weights >= 0).all() and weights.isfinite().all()):
+        raise ValueError(
+            f"weights must be finite and not negative; got {weights.min().item():g} to "
+            f"{weights.max().item():g}. Set the weight of a sample to leave out to zero."
+        )
+
+
+def check_probabilities(probabilities: Tensor) -> None:
+    """Rows of numbers between 0 and 1 that sum to one."""
+    _check_tensor("probabilities", probabilities)
+    if not probabilities.is_floating_point() or probabilities.ndim != 2:
+        raise ValueError(
+            "probabilities must be floating point of shape (n, classes) or (n,); "
+            f"got {probabilities.dtype} of shape {tuple(probabilities.shape)}."
+        )
+    if torch.compiler.is_compiling() or torch._C._functorch.is_batchedtensor(probabilities):
+        return
+    tolerance = 2e-2 if probabilities.dtype in HALF else 1e-3
+    off = (probabilities.detach().float().sum(dim=1) - 1).abs()
+    if not bool((probabilities >= 0).all() and (off <= tolerance).all()):
+        raise ValueError(
+            "probabilities must not be negative and each row must sum to one; got values from "
+            f"{probabilities.min().item():.3g} to {probabilities.max().item():.3g}, a row off by "
+            f"{off.max().item():.3g}. If these are logits use Predictions(logits, labels)."
+        )
+
+
+def check_shapes(logits: Tensor, labels: Tensor, weights: Tensor | None, class_dim: int) -> None:
+    """Labels shaped like logits without the class dimension."""
+    _check_tensor("logits", logits)
+    _check_tensor("labels", labels)
+    if not -logits.ndim <= class_dim < logits.ndim or logits.ndim < 2:
+        raise ValueError(
+            f"class_dim must name a dimension of logits of shape {tuple(logits.shape)}; "
+            f"got {class_dim}. It is 1 for (n, classes, d1, ...) and -1 for tokens."
+        )
+    expected = list(logits.shape)
+    del expected[class_dim]
+    for name, x in (("labels", labels), ("weights", weights)):
+        if x is not None and list(x.shape) != expected:
+            raise ValueError(
+                f"{name} must have the shape of logits without dimension {class_dim}, "
+                f"{tuple(expected)}; got {tuple(x.shape)}. Set class_dim to the dimension that "
+                f"holds the classes; logits have shape {tuple(logits.shape)}."
+            )
+
+
+def _check_device(name: str, x: Tensor, logits: Tensor) -> None:
+    if x.device != logits.device:
+        raise ValueError(
+            f"{name} must be on the device of logits, {logits.device}; got {x.device}. "
+            f"Pass {name}.to(logits.device)."
+        )
+
+
+def check_positive(**settings: float) -> None:
+    """Settings that divide or scale must be above zero."""
+    for name, value in settings.items():
+        if not 0 < value < float("inf"):
+            raise ValueError(f"{name} must be positive and finite; got {value!r}.")
+
+
+def check_bins(bins: int) -> None:
+    """A whole number of bins, one at least."""
+    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 1:
+        raise ValueError(f"bins must be a whole number, at least 1; got {bins!r}. Usual is 15.")
+
+
+def check_norm(norm: float) -> None:
+    """A p of at least one, for which the p-th root of a mean of p-th powers is a norm."""
+    if not 1 <= norm < float("inf"):
+        raise ValueError(
+            f"norm must be at least 1 and finite; got {norm!r}. "
+            "Usual are 1 and 2; for the largest gap use mce."
+        )

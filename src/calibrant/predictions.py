@@ -1,0 +1,311 @@
+"""What a classifier said, and what was true."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import log
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from ._checks import (
+    check_labels,
+    check_logits,
+    check_probabilities,
+    check_shapes,
+    check_targets,
+    check_weights,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Logits for a batch, with the labels they are judged against.
+
+    Whatever a criterion may ask for is derived here, at most once, and stays on the
+    autograd graph of `logits`. No criterion applies a softmax of its own.
+
+    - `logits`: one row per sample and one column per class. Half-precision logits are
+      computed with in float32.
+    - `labels`: the index of the true class of each sample.
+    - `weights`: how much each sample counts, not negative. A sample of weight zero might
+      as well be absent.
+
+    The constructor takes what most classifiers give. For everything else say what you have:
+    `flatten` (pixels, tokens, ignored positions), `from_binary`, `from_multilabel`,
+    `from_probabilities`. Nothing is guessed from the numbers.
+
+    Correctness follows `argmax`: of tied maxima the first is the prediction. Shapes, dtypes
+    and devices are checked always; values on the CPU only, since elsewhere a look at them
+    would make the device wait.
+
+    >>> predictions = Predictions(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
+    >>> predictions.confidence
+    tensor([0.8808, 0.7311])
+    >>> predictions.correct
+    tensor([1., 0.])
+    """
+
+    logits: Tensor
+    labels: Tensor
+    weights: Tensor | None = field(default=None, kw_only=True)
+    # Rows that belong to one multi-label sample, in column order; None for one label each.
+    labels_per_sample: int | None = field(default=None, kw_only=True, repr=False)
+    _derived: dict[object, Tensor] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        check_logits(self.logits)
+        check_labels(self.labels, self.logits)
+        check_weights(self.weights, self.logits)
+        if self.labels.dtype != torch.int64:
+            object.__setattr__(self, "labels", self.labels.long())
+
+    @classmethod
+    def flatten(
+        cls,
+        logits: Tensor,
+        labels: Tensor,
+        *,
+        class_dim: int = 1,
+        ignore_index: int | None = -100,
+        weights: Tensor | None = None,
+    ) -> "Predictions":
+        """Pixels, voxels or tokens as one long batch, without the ignored ones.
+
+        - `logits`: `(n, classes, d1, ...)`, or `(batch, length, classes)` with `class_dim=-1`.
+        - `labels`: the shape of `logits` without its class dimension.
+        - `ignore_index`: rows with this label are left out; `None` keeps every row.
+        - `weights`: the shape of `labels`.
+
+        When every row is ignored nothing remains, and every criterion of it is zero.
+
+        >>> tokens, labels = torch.zeros(2, 3, 5), torch.tensor([[1, 2, -100], [4, -100, -100]])
+        >>> len(Predictions.flatten(tokens, labels, class_dim=-1))
+        3
+        """
+        check_shapes(logits, labels, weights, class_dim)
+        rows = logits.movedim(class_dim, -1).reshape(-1, logits.shape[class_dim])
+        labels = labels.reshape(-1)
+        weights = None if weights is None else weights.reshape(-1)
+        if ignore_index is not None and len(rows):
+            kept = labels != ignore_index
+            rows, labels = rows[kept], labels[kept]
+            weights = None if weights is None else weights[kept]
+            # An empty batch is a mistake; one whose every row is ignored is not.
+            if len(rows) == 0:
+                return cls._unchecked(rows, labels, weights)
+        return cls(rows, labels, weights=weights)
+
+    @classmethod
+    def from_binary(
+        cls, scores: Tensor, labels: Tensor, *, weights: Tensor | None = None
+    ) -> "Predictions":
+        """One logit per sample, as a sigmoid takes it: the log-odds of class 1.
+
+        >>> Predictions.from_binary(torch.tensor([0.0, 3.0]), torch.tensor([0, 1])).probs
+        tensor([[0.5000, 0.5000],
+                [0.0474, 0.9526]])
+        """
+        if scores.ndim != 1:
+            raise ValueError(
+                f"scores must have shape (n,); got {tuple(scores.shape)}. "
+                "For a column of scores pass scores.squeeze(1); for several labels per sample "
+                "use Predictions.from_multilabel."
+            )
+        return cls(torch.stack([torch.zeros_like(scores), scores], dim=1), labels, weights=weights)
+
+    @classmethod
+    def from_multilabel(
+        cls, scores: Tensor, targets: Tensor, *, weights: Tensor | None = None
+    ) -> "Predictions":
+        """Several yes-or-no labels per sample, every one a binary event of its own.
+
+        - `scores`: `(n, labels)` logits, as a sigmoid takes them.
+        - `targets`: `(n, labels)`, 0 or 1.
+        - `weights`: `(n,)`, one per sample.
+
+        Row statistics then run over all n × labels events; `class_wise` judges each label
+        by the chance given to its 1.
+
+        >>> both = Predictions.from_multilabel(torch.zeros(3, 2), torch.ones(3, 2))
+        >>> len(both), both.marginals[0].shape
+        (6, torch.Size([3, 2]))
+        """
+        check_targets(targets, scores)
+        columns = scores.shape[1]
+        binary = cls.from_binary(
+            scores.reshape(-1),
+            targets.reshape(-1).long(),
+            weights=None if weights is None else weights.repeat_interleave(columns),
+        )
+        object.__setattr__(binary, "labels_per_sample", columns)
+        return binary
+
+    @classmethod
+    def from_probabilities(
+        cls, probabilities: Tensor, labels: Tensor, *, weights: Tensor | None = None
+    ) -> "Predictions":
+        """Probabilities as they are, where the logits are lost.
+
+        - `probabilities`: `(n, classes)`, rows that sum to one; or `(n,)`, the chance of class 1.
+
+        Confidences are the numbers given, to the last bit; a probability of zero has the
+        logarithm of the smallest positive number.
+        """
+        if probabilities.ndim == 1:
+            probabilities = torch.stack([1 - probabilities, probabilities], dim=1)
+        check_probabilities(probabilities)
+        if probabilities.dtype in (torch.float16, torch.bfloat16):
+            probabilities = probabilities.float()
+        tiny = torch.finfo(probabilities.dtype).tiny
+        logits = probabilities.clamp(min=tiny).log()
+        told = cls(logits, labels, weights=weights)
+        told._derived.update(
+            probs=probabilities,
+            log_probs=logits,
+            predicted=probabilities.argmax(dim=1),
+            confidence=_column(probabilities, probabilities.argmax(dim=1)),
+        )
+        return told
+
+    @classmethod
+    def _unchecked(cls, logits: Tensor, labels: Tensor, weights: Tensor | None) -> "Predictions":
+        """The same noun without the look at its parts, for parts that were looked at before."""
+        bare = object.__new__(Predictions)
+        parts: dict[str, Any] = {"logits": logits, "labels": labels, "weights": weights}
+        for name, part in (parts | {"labels_per_sample": None, "_derived": {}}).items():
+            object.__setattr__(bare, name, part)
+        return bare
+
+    def reweighted(self, weights: Float[Tensor, " n"]) -> "Predictions":
+        """The same predictions, counting as much as `weights` says on top of their own."""
+        both = weights if self.weights is None else self.weights * weights
+        same = object.__new__(type(self))
+        for name, part in (vars(self) | {"weights": both}).items():
+            object.__setattr__(same, name, part)
+        return same
+
+    def of_all_ranks(self, rows: Tensor) -> Tensor:
+        """One entry per sample of this process, as one per sample of these predictions."""
+        return rows
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def _read(self, name: object, compute: Callable[[], Tensor]) -> Tensor:
+        """Every statistic is read through here, so that it is computed once."""
+        if name not in self._derived:
+            self._derived[name] = compute()
+        return self._derived[name]
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return self.logits.shape[1]
+
+    @property
+    def scores(self) -> Float[Tensor, "n classes"]:
+        """The logits, no narrower than float32."""
+        narrow = self.logits.dtype in (torch.float16, torch.bfloat16)
+        return self.logits.float() if narrow else self.logits
+
+    @property
+    def log_probs(self) -> Float[Tensor, "n classes"]:
+        """Logarithm of the probability of each class."""
+        narrow = self.logits.dtype in (torch.float16, torch.bfloat16)
+        dtype = torch.float32 if narrow else None
+        return self._read("log_probs", lambda: self.logits.log_softmax(dim=1, dtype=dtype))
+
+    @property
+    def probs(self) -> Float[Tensor, "n classes"]:
+        """Probability of each class."""
+        return self._read("probs", lambda: self.log_probs.exp())
+
+    @property
+    def predicted(self) -> Int[Tensor, " n"]:
+        """Index of the most probable class, the first of tied ones."""
+        return self._read("predicted", lambda: self.logits.argmax(dim=1))
+
+    @property
+    def confidence(self) -> Float[Tensor, " n"]:
+        """Probability of the predicted class."""
+        return self._read("confidence", lambda: _column(self.log_probs, self.predicted).exp())
+
+    @property
+    def correct(self) -> Float[Tensor, " n"]:
+        """1 where the predicted class is the label, else 0."""
+        return self._read(
+            "correct", lambda: (self.predicted == self.labels).to(self.log_probs.dtype)
+        )
+
+    @property
+    def true_log_prob(self) -> Float[Tensor, " n"]:
+        """Logarithm of the probability of the true class."""
+        return self._read("true_log_prob", lambda: _column(self.log_probs, self.labels))
+
+    @property
+    def true_prob(self) -> Float[Tensor, " n"]:
+        """Probability of the true class, the very number that stands among `probs`."""
+        return self._read("true_prob", lambda: _column(self.probs, self.labels))
+
+    @property
+    def entropy(self) -> Float[Tensor, " n"]:
+        """Entropy of the predicted distribution, in nats."""
+
+        def entropy() -> Tensor:
+            # A class ruled out by a logit of minus infinity has no share in the entropy.
+            finite = self.log_probs.clamp(min=torch.finfo(self.log_probs.dtype).min)
+            return -(self.probs * finite).sum(dim=1)
+
+        return self._read("entropy", entropy)
+
+    @property
+    def normalised_entropy(self) -> Float[Tensor, " n"]:
+        """Entropy as a share of its maximum, the logarithm of the number of classes."""
+        return self.entropy / log(self.classes)
+
+    def soft_rank(self, temperature: float = 100.0) -> Float[Tensor, " n"]:
+        """Rank of the true class by probability, 1 for the highest, made differentiable.
+
+        Each class above the true one adds `sigmoid(temperature * difference)`; as the
+        temperature grows that becomes 1, and a class below adds nothing.
+        """
+
+        def rank() -> Tensor:
+            lead = self.probs - self.true_prob[:, None]
+            # The true class meets itself at sigmoid(0) = 1/2, which the constant accounts for.
+            return 0.5 + (temperature * lead).sigmoid().sum(dim=1)
+
+        return self._read(("soft_rank", temperature), rank)
+
+    @property
+    def marginals(self) -> tuple[Float[Tensor, "n events"], Float[Tensor, "n events"]]:
+        """For every class (or label), the chance it was given, and whether it happened."""
+        if self.labels_per_sample is not None:
+            shape = (-1, self.labels_per_sample)
+            return self.probs[:, 1].reshape(shape), self.labels.reshape(shape).to(self.probs.dtype)
+        return self.probs, one_hot(self.labels, self.classes).to(self.probs.dtype)
+
+    @property
+    def marginal_weights(self) -> Float[Tensor, " n"] | None:
+        """How much each row of `marginals` counts."""
+        if self.weights is None or self.labels_per_sample is None:
+            return self.weights
+        return self.weights.reshape(-1, self.labels_per_sample)[:, 0]
+
+    def mean_of(self, per_sample: "Callable[[Predictions], Tensor]") -> Float[Tensor, ""]:
+        """Mean of a per-sample quantity over these predictions, by weight; zero over none."""
+        values = per_sample(self)
+        if self.weights is None:
+            return values.sum() / max(len(self), 1)
+        total = self.weights.sum()
+        return (self.weights * values).sum() / torch.where(total > 0, total, 1)
+
+
+def _column(table: Tensor, index: Tensor) -> Tensor:
+    """The entry of each row in the column that `index` names for it."""
+    return table.gather(1, index[:, None])[:, 0]

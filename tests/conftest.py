@@ -1,0 +1,36 @@
+"""Shapes are checked at run time while the tests run, and randomness comes from a seed."""
+
+import os
+from importlib.util import find_spec
+
+import hypothesis
+import pytest
+import torch
+
+# The same examples each time, and no clock: a slow machine is not a failure.
+hypothesis.settings.register_profile(
+    "calibrant", deadline=None, derandomize=True, max_examples=60, database=None
+)
+hypothesis.settings.load_profile("calibrant")
+
+# A compiler cannot see through the run-time checks, so the compile tests run without them.
+if find_spec("beartype") and not os.environ.get("CALIBRANT_UNCHECKED"):
+    from jaxtyping import install_import_hook
+
+    install_import_hook("calibrant", "runtime_types.checked")
+
+import calibrant as cal
+
+
+@pytest.fixture
+def rng() -> torch.Generator:
+    return torch.Generator().manual_seed(20261115)
+
+
+@pytest.fixture
+def predictions(rng: torch.Generator) -> "cal.Predictions":
+    """Two hundred over-confident predictions of four classes, right two times in three."""
+    labels = torch.randint(4, (200,), generator=rng)
+    logits = 2 * torch.randn(200, 4, generator=rng, dtype=torch.float64)
+    logits[torch.arange(200), labels] += 1.5
+    return cal.Predictions(logits, labels)

@@ -1,0 +1,148 @@
+import numpy as np
+import pytest
+import torch
+from forecasts import Forecasts, as_tensors, forecasts
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from calibrant import debiased_ece, ece, label_binned_ece, mce
+from calibrant.measures import _order
+from calibrant.measures._binned import assign_bins
+from calibrant.measures._order import Ascending
+
+
+def members(confidence: Tensor, bins: int, binning: str) -> list[Tensor]:
+    """Samples of each bin, by looking at one bin after the other."""
+    if binning == "width":
+        parts = [(confidence > j / bins) & (confidence <= (j + 1) / bins) for j in range(bins)]
+        parts[0] |= confidence == 0
+        return parts
+    lowest_rank = (confidence[:, None] > confidence).sum(dim=1)
+    return [(lowest_rank * bins) // len(confidence) == j for j in range(bins)]
+
+
+def bin_gaps(
+    confidence: Tensor, outcome: Tensor, bins: int, binning: str
+) -> list[tuple[int, Tensor]]:
+    return [
+        (int(part.sum()), (outcome[part].mean() - confidence[part].mean()).abs())
+        for part in members(confidence, bins, binning)
+        if part.any()
+    ]
+
+
+both_binnings = pytest.mark.parametrize("binning", ["width", "mass"])
+
+
+@both_binnings
+@given(drawn=forecasts(), bins=st.integers(1, 20), norm=st.sampled_from([1, 2, 3]))
+def test_ece_agrees_with_its_definition(
+    binning: str, drawn: Forecasts, bins: int, norm: int
+) -> None:
+    confidence, outcome = as_tensors(drawn)
+    gaps = bin_gaps(confidence, outcome, bins, binning)
+    expected = sum(size * gap**norm for size, gap in gaps) / len(confidence)
+    ours = ece(confidence, outcome, bins=bins, norm=norm, binning=binning)  # type: ignore[arg-type]
+    assert_close(ours, torch.as_tensor(expected) ** (1 / norm), atol=1e-9, rtol=1e-7)
+
+
+@both_binnings
+@given(drawn=forecasts(), bins=st.integers(1, 20))
+def test_mce_is_the_largest_gap_of_a_bin(binning: str, drawn: Forecasts, bins: int) -> None:
+    confidence, outcome = as_tensors(drawn)
+    expected = max(gap for _, gap in bin_gaps(confidence, outcome, bins, binning))
+    assert_close(mce(confidence, outcome, bins=bins, binning=binning), expected)  # type: ignore[arg-type]
+
+
+@both_binnings
+@given(drawn=forecasts(), bins=st.integers(1, 20), norm=st.sampled_from([1, 2]))
+def test_label_binned_agrees_with_its_definition_and_is_never_below_binned(
+    binning: str, drawn: Forecasts, bins: int, norm: int
+) -> None:
+    confidence, outcome = as_tensors(drawn)
+    total = torch.zeros((), dtype=torch.float64)
+    for part in members(confidence, bins, binning):
+        if part.any():
+            total += (outcome[part].mean() - confidence[part]).abs().pow(norm).sum()
+    expected = (total / len(confidence)) ** (1 / norm)
+    settings = {"bins": bins, "norm": norm, "binning": binning}
+    ours = label_binned_ece(confidence, outcome, **settings)  # type: ignore[arg-type]
+    assert_close(ours, expected, atol=1e-9, rtol=1e-7)
+    assert ours >= ece(confidence, outcome, **settings) - 1e-9  # type: ignore[arg-type]
+
+
+@given(drawn=forecasts(), bins=st.integers(1, 6))
+def test_debiased_agrees_with_its_definition(drawn: Forecasts, bins: int) -> None:
+    confidence, outcome = as_tensors(drawn)
+    total = 0.0
+    for part in members(confidence, bins, "mass"):
+        size = int(part.sum())
+        if size > 1:
+            mean, forecast = outcome[part].mean().item(), confidence[part].mean().item()
+            total += size * ((mean - forecast) ** 2 - mean * (1 - mean) / (size - 1))
+    expected = max(0.0, total / len(confidence)) ** 0.5
+    assert debiased_ece(confidence, outcome, bins=bins).item() == pytest.approx(expected, abs=1e-8)
+
+
+def test_debiasing_removes_most_of_the_bias(rng: torch.Generator) -> None:
+    confidence = torch.rand(500, 300, generator=rng, dtype=torch.float64)
+    outcome = torch.bernoulli(confidence, generator=rng)
+    plain = torch.vmap(lambda c, y: ece(c, y, norm=2, binning="mass"))(confidence, outcome)
+    debiased = torch.vmap(debiased_ece)(confidence, outcome)
+    assert debiased.square().mean() < 0.3 * plain.square().mean()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("bins", [1, 2, 7, 10, 15, 20, 100])
+def test_an_edge_belongs_to_the_bin_below_it(bins: int, dtype: torch.dtype) -> None:
+    edges = torch.tensor([j / bins for j in range(bins + 1)], dtype=dtype)
+    expected = [0, *range(bins)]
+    assert assign_bins(edges, bins=bins, binning="width").tolist() == expected
+
+
+def test_confidence_one_is_in_the_last_bin_with_its_neighbours() -> None:
+    """A bin of its own for it, as in torchmetrics 1.9, would give 0.525 here."""
+    confidence, outcome = torch.tensor([1.0, 0.95]), torch.tensor([0.0, 1.0])
+    assert ece(confidence, outcome, bins=10).item() == pytest.approx(0.475)
+
+
+def test_equal_mass_bins_hold_equal_numbers_when_nothing_is_tied(rng: torch.Generator) -> None:
+    confidence = torch.rand(105, generator=rng)
+    counts = assign_bins(confidence, bins=15, binning="mass").bincount()
+    assert counts.tolist() == [7] * 15
+
+
+def test_sums_do_not_stick_at_two_to_the_twenty_fourth() -> None:
+    """In float32 a count stops growing at 16,777,216 and the error of this set vanishes."""
+    confidence = torch.full((17_000_000,), 0.7)
+    assert ece(confidence, torch.ones(17_000_000)).item() == pytest.approx(0.3, abs=1e-6)
+
+
+def test_gradient_flows_through_confidences_and_not_through_bins() -> None:
+    confidence = torch.tensor([0.55, 0.58, 0.95], requires_grad=True)
+    ece(confidence, torch.tensor([0.0, 0.0, 1.0]), bins=10).backward()
+    assert_close(confidence.grad, torch.tensor([1.0, 1.0, -1.0]) / 3)
+
+
+def test_agrees_with_numpy_histograms(rng: torch.Generator) -> None:
+    confidence = torch.rand(1_000, generator=rng, dtype=torch.float64)
+    outcome = torch.bernoulli(confidence, generator=rng)
+    gap, _ = np.histogram(confidence, bins=15, range=(0, 1), weights=outcome - confidence)
+    assert ece(confidence, outcome).item() == pytest.approx(np.abs(gap).sum() / 1_000)
+
+
+def test_an_unknown_binning_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'binning must be "width" or "mass"; got \'size\''):
+        assign_bins.__wrapped__(torch.rand(3), bins=3, binning="size")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("distinct", [1, 3, 1_000, 10**9])
+def test_ties_are_found_alike_among_few_and_among_many(
+    distinct: int, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ascending = Ascending.of(torch.randint(distinct, (500,), generator=rng).double())
+    few = ascending.first_tied, ascending.last_tied
+    monkeypatch.setattr(_order, "_MANY", 0)
+    assert_close((ascending.first_tied, ascending.last_tied), few)

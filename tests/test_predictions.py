@@ -1,0 +1,214 @@
+import os
+from collections.abc import Callable
+from math import log
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from calibrant import CRITERIA, Predictions, class_wise, dca, ece, nll, top_label
+
+UNCHECKED = bool(os.environ.get("CALIBRANT_UNCHECKED"))
+LOGITS, LABELS = torch.tensor([[2.0, 0.0, -1.0], [0.0, 1.0, 0.5]]), torch.tensor([0, 2])
+
+
+def test_derived_quantities_agree_with_their_definitions(predictions: Predictions) -> None:
+    probs = predictions.logits.softmax(dim=1)
+    rows = torch.arange(200)
+    assert_close(predictions.probs, probs)
+    assert_close(predictions.log_probs, probs.log())
+    assert_close(predictions.confidence, probs.max(dim=1).values)
+    assert_close(predictions.predicted, probs.argmax(dim=1))
+    assert_close(predictions.correct, (probs.argmax(dim=1) == predictions.labels).double())
+    assert_close(predictions.true_log_prob, probs[rows, predictions.labels].log())
+    assert_close(predictions.entropy, torch.distributions.Categorical(probs=probs).entropy())
+    assert_close(predictions.normalised_entropy, predictions.entropy / log(4))
+
+
+def test_the_soft_rank_tends_to_the_rank(predictions: Predictions) -> None:
+    truth = predictions.probs.gather(1, predictions.labels[:, None])
+    rank = 1.0 + (predictions.probs > truth).sum(dim=1)
+    assert_close(predictions.soft_rank(1e12), rank.double())
+
+
+def test_each_quantity_is_derived_once(predictions: Predictions) -> None:
+    assert predictions.log_probs is predictions.log_probs
+    assert predictions.soft_rank(10.0) is predictions.soft_rank(10.0)
+    assert predictions.soft_rank(10.0) is not predictions.soft_rank(20.0)
+
+
+def test_of_tied_maxima_the_first_is_the_prediction_and_takes_the_gradient() -> None:
+    logits = torch.zeros(1, 3, requires_grad=True)
+    predictions = Predictions(logits, torch.tensor([0]))
+    assert predictions.predicted.tolist() == [0]
+    (gradient,) = torch.autograd.grad(predictions.confidence.sum(), logits)
+    assert_close(gradient, torch.tensor([[2.0, -1.0, -1.0]]) / 9)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.bool])
+def test_labels_may_be_any_integers(dtype: torch.dtype) -> None:
+    labels = torch.tensor([0, 1])
+    assert_close(nll(Predictions(LOGITS, labels.to(dtype))), nll(Predictions(LOGITS, labels)))
+
+
+def test_pixels_flatten_to_rows(rng: torch.Generator) -> None:
+    logits = torch.randn(2, 5, 4, 3, generator=rng)
+    labels = torch.randint(5, (2, 4, 3), generator=rng)
+    flat = Predictions.flatten(logits, labels)
+    assert_close(nll(flat), torch.nn.functional.cross_entropy(logits, labels))
+
+
+def test_tokens_flatten_to_rows_without_the_ignored(rng: torch.Generator) -> None:
+    logits = torch.randn(3, 7, 5, generator=rng)
+    labels = torch.randint(5, (3, 7), generator=rng)
+    labels[:, 4:] = -100
+    flat = Predictions.flatten(logits, labels, class_dim=-1)
+    assert len(flat) == 12
+    assert_close(
+        nll(flat), torch.nn.functional.cross_entropy(logits.reshape(-1, 5), labels.reshape(-1))
+    )
+
+
+def test_weights_flatten_with_their_labels(rng: torch.Generator) -> None:
+    logits, labels = torch.randn(3, 7, 5, generator=rng), torch.zeros(3, 7, dtype=torch.long)
+    labels[0] = -100
+    weights = torch.rand(3, 7, generator=rng)
+    flat = Predictions.flatten(logits, labels, class_dim=-1, weights=weights)
+    assert flat.weights is not None
+    assert_close(flat.weights, weights[1:].reshape(-1))
+
+
+def test_binary_scores_are_the_log_odds_of_class_one(rng: torch.Generator) -> None:
+    scores = torch.randn(20, generator=rng)
+    labels = torch.randint(2, (20,), generator=rng)
+    binary = Predictions.from_binary(scores, labels)
+    assert_close(binary.probs[:, 1], scores.sigmoid())
+    bce = torch.nn.functional.binary_cross_entropy_with_logits(scores, labels.float())
+    assert_close(nll(binary), bce)
+
+
+def test_several_labels_are_binary_events_of_their_own(rng: torch.Generator) -> None:
+    scores = torch.randn(20, 3, generator=rng)
+    targets = torch.randint(2, (20, 3), generator=rng)
+    several = Predictions.from_multilabel(scores, targets)
+    bce = torch.nn.functional.binary_cross_entropy_with_logits(scores, targets.float())
+    assert_close(nll(several), bce)
+    sure = (scores.sigmoid() - 0.5).abs() + 0.5
+    right = ((scores > 0) == targets.bool()).float()
+    assert_close(top_label(ece)(several), ece(sure.reshape(-1), right.reshape(-1)))
+
+
+def test_class_wise_judges_each_label_by_the_chance_of_its_one(rng: torch.Generator) -> None:
+    scores = torch.randn(20, 3, generator=rng)
+    targets = torch.randint(2, (20, 3), generator=rng)
+    weights = torch.rand(20, generator=rng)
+    several = Predictions.from_multilabel(scores, targets, weights=weights)
+    each = [dca(scores[:, k].sigmoid(), targets[:, k].float(), weights=weights) for k in range(3)]
+    assert_close(class_wise(dca)(several), torch.stack(each).mean())
+
+
+def test_probabilities_are_taken_to_the_last_bit(rng: torch.Generator) -> None:
+    probabilities = torch.rand(50, 4, generator=rng).softmax(dim=1)
+    told = Predictions.from_probabilities(probabilities, torch.zeros(50, dtype=torch.long))
+    assert_close(told.probs, probabilities, rtol=0, atol=0)
+    assert_close(told.confidence, probabilities.max(dim=1).values, rtol=0, atol=0)
+    again = Predictions(probabilities.log(), told.labels)
+    for criterion in CRITERIA.values():
+        assert_close(criterion(told), criterion(again), rtol=1e-4, atol=1e-6)
+
+
+def test_certain_probabilities_are_finite_in_every_criterion() -> None:
+    certain = torch.eye(3).repeat(4, 1).requires_grad_()
+    for name, criterion in CRITERIA.items():
+        for labels in (torch.arange(12) % 3, torch.arange(12) // 3 % 3):
+            value = criterion(Predictions.from_probabilities(certain, labels))
+            assert value.isfinite(), name
+            if value.requires_grad:
+                assert torch.autograd.grad(value, certain)[0].isfinite().all(), name
+
+
+def test_the_chance_of_class_one_is_enough() -> None:
+    chance = torch.tensor([0.2, 0.9])
+    told = Predictions.from_probabilities(chance, torch.tensor([0, 1]))
+    assert_close(told.confidence, torch.tensor([0.8, 0.9]))
+
+
+BAD: list[tuple[str, type[Exception], Callable[[], object]]] = [
+    (r"logits must be a torch tensor; got ndarray\. Pass torch\.as_tensor", TypeError,
+     lambda: Predictions(np.zeros((2, 3)), LABELS)),  # type: ignore[arg-type]
+    (r"logits must be floating point; got torch\.int64\. .* order is \(logits, labels\)", TypeError,
+     lambda: Predictions(LABELS, LOGITS)),
+    (r"logits must have shape \(n, classes\); got \(2, 3, 1\)\. .*flatten", ValueError,
+     lambda: Predictions(LOGITS[..., None], LABELS)),
+    (r"logits must have shape \(n, classes\); got \(2,\)\. .*from_binary", ValueError,
+     lambda: Predictions(LOGITS[:, 0], LABELS)),
+    (r"at least one sample; got logits of shape \(0, 3\)", ValueError,
+     lambda: Predictions(LOGITS[:0], LABELS[:0])),
+    (r"at least two classes; got 1", ValueError, lambda: Predictions(LOGITS[:, :1], LABELS)),
+    (r"labels must be a torch tensor; got list", TypeError,
+     lambda: Predictions(LOGITS, [0, 2])),  # type: ignore[arg-type]
+    (r"labels must hold one class index per row of logits, 2 in all; got shape \(2, 3\)",
+     ValueError, lambda: Predictions(LOGITS, LOGITS)),
+    (r"labels must be integers, .*; got torch\.float32\. Pass labels\.long\(\)", TypeError,
+     lambda: Predictions(LOGITS, LABELS.float())),
+    (r"labels must lie between 0 and 2, .* 3 columns; got 3", ValueError,
+     lambda: Predictions(LOGITS, LABELS + 1)),
+    (r"labels must lie between 0 and 2, .*; got -100\. .*ignore_index", ValueError,
+     lambda: Predictions(LOGITS, torch.tensor([0, -100]))),
+    (r"labels must be on the device of logits, cpu; got meta\. Pass labels\.to", ValueError,
+     lambda: Predictions(LOGITS, LABELS.to("meta"))),
+    (r"got rows that are probabilities.*from_probabilities", ValueError,
+     lambda: Predictions(LOGITS.softmax(dim=1), LABELS)),
+    (r"weights must hold one floating-point number per row of logits, 2 in all; got torch\.int64",
+     ValueError, lambda: Predictions(LOGITS, LABELS, weights=LABELS)),
+    (r"weights must be finite and not negative; got -1 to 1", ValueError,
+     lambda: Predictions(LOGITS, LABELS, weights=torch.tensor([-1.0, 1.0]))),
+    (r"each row must sum to one; got values from -1 to 2.*Predictions\(logits, labels\)",
+     ValueError, lambda: Predictions.from_probabilities(LOGITS, LABELS)),
+    (r"scores must have shape \(n,\); got \(2, 3\)", ValueError,
+     lambda: Predictions.from_binary(LOGITS, LABELS)),
+    (r"scores and targets must share the shape \(n, labels\); got \(2, 3\) and \(2,\)", ValueError,
+     lambda: Predictions.from_multilabel(LOGITS, LABELS)),
+    (r"targets must be 0 or 1; got 0 to 2", ValueError,
+     lambda: Predictions.from_multilabel(LOGITS, torch.tensor([[0, 1, 2], [0, 0, 0]]))),
+    (r"labels must have the shape of logits without dimension 1, \(2, 4\); got \(2, 3\)",
+     ValueError, lambda: Predictions.flatten(torch.zeros(2, 3, 4), torch.zeros(2, 3).long())),
+    (r"class_dim must name a dimension of logits of shape \(2, 3\); got 5", ValueError,
+     lambda: Predictions.flatten(LOGITS, LABELS, class_dim=5)),
+    (r"at least one sample; got logits of shape \(0, 3\)", ValueError,
+     lambda: Predictions.flatten(torch.zeros(0, 3, 4), torch.zeros(0, 4).long())),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sentence", "kind", "build"), BAD, ids=[bad[0][:40] for bad in BAD])
+def test_bad_input_gets_one_sentence(
+    sentence: str, kind: type[Exception], build: Callable[[], object]
+) -> None:
+    if "torch tensor" in sentence and not UNCHECKED:
+        pytest.skip("the run-time checks speak first; see test_unchecked.py")
+    with pytest.raises(kind, match=sentence) as caught:
+        build()
+    assert "\n" not in str(caught.value)
+
+
+def test_ordinary_logits_are_never_taken_for_probabilities(rng: torch.Generator) -> None:
+    for logits in (torch.eye(3), torch.full((4, 2), 0.5), torch.tensor([[0.3, 0.7]])):
+        Predictions(logits, torch.zeros(len(logits), dtype=torch.long))
+
+
+def test_printing_shows_what_was_given(predictions: Predictions) -> None:
+    assert repr(Predictions(LOGITS, LABELS)).startswith("Predictions(logits=tensor(")
+
+
+def gradient(values: Tensor, logits: Tensor) -> Tensor:
+    return torch.autograd.grad(values.sum(), logits, retain_graph=True)[0]
+
+
+def test_a_class_ruled_out_leaves_every_gradient_finite() -> None:
+    logits = torch.tensor([[1.0, 0.0, float("-inf")]], requires_grad=True)
+    predictions = Predictions(logits, torch.tensor([0]))
+    for derived in (predictions.confidence, predictions.entropy, predictions.soft_rank()):
+        assert derived.isfinite().all()
+        assert gradient(derived, logits).isfinite().all()

@@ -1,0 +1,99 @@
+"""Function transforms and second derivatives of the measures with a gradient by hand."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from calibrant import Measure, esd, mmce, soft_binned_ece, soft_label_binned_ece, weighted_mmce
+
+BY_HAND = [esd, mmce, weighted_mmce, soft_binned_ece, soft_label_binned_ece]
+every_measure = pytest.mark.parametrize("measure", BY_HAND, ids=lambda m: m.__name__)
+
+
+@pytest.fixture
+def batches(rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    confidence = torch.rand(5, 9, generator=rng, dtype=torch.float64)
+    return confidence, torch.bernoulli(confidence**2, generator=rng)
+
+
+def gradient(measure: Measure, confidence: Tensor, outcome: Tensor) -> Tensor:
+    leaf = confidence.clone().requires_grad_()
+    return torch.autograd.grad(measure(leaf, outcome), leaf)[0]
+
+
+@every_measure
+def test_vmap_is_a_loop(measure: Measure, batches: tuple[Tensor, Tensor]) -> None:
+    loop = torch.stack([measure(c, y) for c, y in zip(*batches, strict=True)])
+    assert_close(torch.vmap(measure)(*batches), loop)
+
+
+@every_measure
+def test_grad_is_backward(measure: Measure, batches: tuple[Tensor, Tensor]) -> None:
+    confidence, outcome = batches[0][0], batches[1][0]
+    assert_close(
+        torch.func.grad(measure)(confidence, outcome), gradient(measure, confidence, outcome)
+    )
+
+
+@every_measure
+def test_vmap_of_grad_is_a_loop_of_backwards(
+    measure: Measure, batches: tuple[Tensor, Tensor]
+) -> None:
+    loop = torch.stack([gradient(measure, c, y) for c, y in zip(*batches, strict=True)])
+    assert_close(torch.vmap(torch.func.grad(measure))(*batches), loop)
+
+
+@every_measure
+def test_backward_through_vmap_is_a_loop_of_backwards(
+    measure: Measure, batches: tuple[Tensor, Tensor]
+) -> None:
+    confidence, outcome = batches
+    loop = torch.stack([gradient(measure, c, y) for c, y in zip(*batches, strict=True)])
+    leaf = confidence.clone().requires_grad_()
+    assert_close(torch.autograd.grad(torch.vmap(measure)(leaf, outcome).sum(), leaf)[0], loop)
+
+
+@every_measure
+def test_gradients_by_both_arguments_are_slopes(
+    measure: Measure, batches: tuple[Tensor, Tensor], rng: torch.Generator
+) -> None:
+    confidence = batches[0][0].requires_grad_()
+    soft = torch.rand(9, generator=rng, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(measure, (confidence, soft))
+
+
+@every_measure
+def test_second_derivatives_are_slopes_of_the_gradient(
+    measure: Measure, batches: tuple[Tensor, Tensor]
+) -> None:
+    """Meta-learning differentiates twice, so the shortcut must not lose the second."""
+    confidence, outcome = batches[0][1].requires_grad_(), batches[1][1]
+    assert torch.autograd.gradgradcheck(lambda c: measure(c, outcome), (confidence,))
+
+
+@every_measure
+def test_an_upstream_gradient_scales_the_gradient(
+    measure: Measure, batches: tuple[Tensor, Tensor]
+) -> None:
+    confidence, outcome = batches[0][2].requires_grad_(), batches[1][2]
+    (scaled,) = torch.autograd.grad(-2.5 * measure(confidence, outcome), confidence)
+    assert_close(scaled, -2.5 * gradient(measure, confidence.detach(), outcome))
+
+
+@every_measure
+def test_only_vectors_are_kept_for_the_backward_pass(
+    measure: Measure, rng: torch.Generator
+) -> None:
+    """No n × n and no n × bins tensor survives the forward pass."""
+    kept: list[int] = []
+
+    def note(x: Tensor) -> Tensor:
+        kept.append(x.numel())
+        return x
+
+    confidence = torch.rand(500, generator=rng).requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+        measure(confidence, torch.ones(500))
+    assert max(kept) == 500
+    assert sum(kept) <= 12 * 500
