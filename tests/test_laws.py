@@ -112,6 +112,26 @@ def test_keeps_the_dtype_of_the_logits(
 
 
 @every_criterion
+def test_wide_weights_do_not_widen_the_value(
+    criterion: Criterion, predictions: Predictions, rng: torch.Generator
+) -> None:
+    weights = torch.rand(200, generator=rng, dtype=torch.float64)
+    narrow = Predictions(predictions.logits.float(), predictions.labels, weights=weights)
+    wide = Predictions(predictions.logits, predictions.labels, weights=weights)
+    assert criterion(narrow).dtype == torch.float32
+    assert_close(criterion(narrow).double(), criterion(wide), rtol=1e-3, atol=1e-5)
+
+
+@every_criterion
+def test_autocast_changes_nothing(criterion: Criterion, predictions: Predictions) -> None:
+    single = Predictions(predictions.logits.float(), predictions.labels)
+    value = criterion(single)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = criterion(Predictions(single.logits, single.labels))
+    assert_close(cast, value)
+
+
+@every_criterion
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_logits_are_computed_in_single(
     criterion: Criterion, predictions: Predictions, dtype: torch.dtype

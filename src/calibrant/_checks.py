@@ -130,6 +130,31 @@ def check_weights(weights: Tensor | None, logits: Tensor) -> None:
         )
 
 
+def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = None) -> None:
+    """Two vectors of one length on one device, and perhaps as many weights."""
+    _check_tensor("confidence", confidence)
+    if not confidence.is_floating_point() or confidence.ndim != 1:
+        raise ValueError(
+            "confidence must be a vector of floating-point numbers, the chance given to each "
+            f"event; got {confidence.dtype} of shape {tuple(confidence.shape)}. "
+            "For logits and labels use a criterion, such as top_label(ece), of Predictions."
+        )
+    for name, x in (("outcome", outcome), ("weights", weights)):
+        if x is None:
+            continue
+        _check_tensor(name, x)
+        if x.shape != confidence.shape:
+            raise ValueError(
+                f"{name} must hold one number per confidence, {len(confidence)} in all; "
+                f"got shape {tuple(x.shape)}."
+            )
+        if x.device != confidence.device:
+            raise ValueError(
+                f"{name} must be on the device of confidence, {confidence.device}; "
+                f"got {x.device}. Pass {name}.to(confidence.device)."
+            )
+
+
 def check_probabilities(probabilities: Tensor) -> None:
     """Rows of numbers between 0 and 1 that sum to one."""
     _check_tensor("probabilities", probabilities)

@@ -302,8 +302,9 @@ class Predictions:
         values = per_sample(self)
         if self.weights is None:
             return values.sum() / max(len(self), 1)
-        total = self.weights.sum()
-        return (self.weights * values).sum() / torch.where(total > 0, total, 1)
+        weights = self.weights.to(values.dtype)
+        total = weights.sum()
+        return (weights * values).sum() / torch.where(total > 0, total, 1)
 
 
 def _column(table: Tensor, index: Tensor) -> Tensor:

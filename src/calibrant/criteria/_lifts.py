@@ -90,7 +90,8 @@ def per_class(measure: Measure) -> Criterion:
             members = members * predictions.weights
         values = _for_each(lambda mask: apply(confidence, correct, mask), members)
         mass = members.sum(dim=1)
-        return (mass * values).sum() / mass.sum().clamp(min=torch.finfo(mass.dtype).tiny)
+        mean = (mass * values).sum() / mass.sum().clamp(min=torch.finfo(mass.dtype).tiny)
+        return mean.to(confidence.dtype)
 
     return criterion
 

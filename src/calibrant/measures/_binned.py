@@ -8,12 +8,14 @@ from torch import Tensor
 
 from .._checks import check_bins, check_norm
 from ..criteria import root
+from ._events import of_events
 from ._order import Ascending
 from ._precision import widened, widest
 
 Binning = Literal["width", "mass"]
 
 
+@of_events
 def ece(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],
@@ -50,6 +52,7 @@ def ece(
     return gap_norm(mass, gap, norm).to(confidence.dtype)
 
 
+@of_events
 def label_binned_ece(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],
@@ -81,6 +84,7 @@ def label_binned_ece(
     return root((counted * errors).sum() / _total(counted.sum()), norm).to(confidence.dtype)
 
 
+@of_events
 def mce(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],
@@ -106,6 +110,7 @@ def mce(
     return bin_mean(gap, mass).abs().max().to(confidence.dtype)
 
 
+@of_events
 def debiased_ece(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],
@@ -157,7 +162,7 @@ def assign_bins(
     check_bins(bins)
     if binning not in get_args(Binning):
         raise ValueError(f'binning must be "width" or "mass"; got {binning!r}.')
-    fixed = confidence.detach()
+    fixed = confidence.detach().contiguous()
     if binning == "width":
         # j / bins rounds correctly; linspace need not.
         edges = torch.arange(1, bins, dtype=fixed.dtype, device=fixed.device) / bins

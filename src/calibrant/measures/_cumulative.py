@@ -4,10 +4,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ._events import of_events
 from ._order import Ascending
 from ._precision import widened
 
 
+@of_events
 def ks_error(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],

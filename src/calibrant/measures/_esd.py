@@ -4,11 +4,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ._events import of_events
 from ._handwritten import hand_written
 from ._order import Ascending
 from ._precision import widened
 
 
+@of_events
 def esd(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],
@@ -52,6 +54,7 @@ def esd(
     return hand_written(confidence, outcome, _unbiased, _unbiased_with_gradient)
 
 
+@of_events
 def esd_naive(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],

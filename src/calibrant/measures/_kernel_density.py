@@ -10,6 +10,7 @@ from torch.nn.functional import one_hot
 
 from .._checks import check_norm, check_positive
 from ..predictions import Predictions
+from ._events import of_events
 from ._precision import widened
 
 # Pairs of samples looked at together: bounds the memory, and fits a processor's cache.
@@ -19,6 +20,7 @@ _PAIRS_AT_ONCE = 2**17
 _LEAST_DENSITY = 1e-10
 
 
+@of_events
 def kde_ece(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],

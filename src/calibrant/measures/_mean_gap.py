@@ -6,9 +6,11 @@ from torch import Tensor
 
 from ..criteria import class_wise
 from ..predictions import Predictions
+from ._events import of_events
 from ._precision import widened
 
 
+@of_events
 def dca(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .._checks import check_positive
 from ..criteria import root
+from ._events import of_events
 from ._handwritten import hand_written
 from ._order import Ascending
 from ._precision import widened
@@ -16,6 +17,7 @@ from ._precision import widened
 _STEEPEST = {torch.float64: 600.0, torch.float32: 60.0}
 
 
+@of_events
 def mmce(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],
@@ -54,6 +56,7 @@ def mmce(
     return root(_kernel_form(confidence, charge, bandwidth))
 
 
+@of_events
 def weighted_mmce(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],

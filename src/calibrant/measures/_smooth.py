@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ._events import of_events
 from ._precision import widened
 
 # The gaps are kept as _COARSE * _FINE cosine waves, and seen at as many points of [0, 1].
@@ -16,6 +17,7 @@ _NARROWEST = 2 / _POINTS
 _TRIED, _ROUNDS = 15, 3
 
 
+@of_events
 def smooth_ece(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],

@@ -5,9 +5,11 @@ from torch import Tensor
 
 from .._checks import check_bins, check_norm, check_positive
 from ..criteria import root
+from ._events import of_events
 from ._soft_bins import SoftBins, binned_error, label_binned_error
 
 
+@of_events
 def soft_binned_ece(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],
@@ -46,6 +48,7 @@ def soft_binned_ece(
     return root(binned_error(confidence, outcome, soft_bins, norm, weights), norm)
 
 
+@of_events
 def soft_label_binned_ece(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],

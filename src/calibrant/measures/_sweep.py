@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .._checks import check_norm
 from ._binned import Binning, bin_totals, gap_norm
+from ._events import of_events
 
 Array = NDArray[Any]
 
@@ -17,6 +18,7 @@ Array = NDArray[Any]
 _BINS_AT_ONCE = 2**15
 
 
+@of_events
 def sweep_ece(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],

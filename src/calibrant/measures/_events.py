@@ -1,0 +1,29 @@
+"""Where events enter a measure: their form is checked once, for every measure alike."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from torch import Tensor
+
+from .._checks import check_events
+from ._precision import widest
+
+OfEvents = TypeVar("OfEvents", bound=Callable[..., Tensor])
+
+
+def of_events(measure: OfEvents) -> OfEvents:
+    """A measure that says what is wrong with its input, and takes 0/1 outcomes of any type."""
+
+    @wraps(measure)
+    def checked(
+        confidence: Tensor, outcome: Tensor, *, weights: Tensor | None = None, **settings: Any
+    ) -> Tensor:
+        check_events(confidence, outcome, weights)
+        if weights is not None:
+            settings["weights"] = weights.to(widest(weights.device))
+        if outcome.dtype != confidence.dtype:
+            outcome = outcome.to(confidence.dtype)
+        return measure(confidence, outcome, **settings)
+
+    return checked  # type: ignore[return-value]

@@ -1,0 +1,68 @@
+"""What every measure of confidence and outcome says to bad input, and takes of good."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import calibrant as cal
+from calibrant import Measure
+
+OF_EVENTS: dict[str, Measure] = {
+    name: getattr(cal, name)
+    for name in (
+        *("esd", "esd_naive", "mmce", "weighted_mmce", "soft_binned_ece", "soft_label_binned_ece"),
+        *("ece", "label_binned_ece", "mce", "debiased_ece", "ks_error", "sweep_ece"),
+        *("smooth_ece", "kde_ece", "dca"),
+    )
+}
+every_measure = pytest.mark.parametrize("measure", OF_EVENTS.values(), ids=list(OF_EVENTS))
+
+CONFIDENCE, OUTCOME = torch.tensor([0.6, 0.7, 0.8, 0.9]), torch.tensor([1.0, 0.0, 1.0, 1.0])
+
+
+@every_measure
+def test_outcomes_may_be_of_any_type(measure: Measure) -> None:
+    expected = measure(CONFIDENCE, OUTCOME)
+    for dtype in (torch.bool, torch.int64, torch.uint8, torch.float64, torch.bfloat16):
+        assert_close(measure(CONFIDENCE, OUTCOME.to(dtype)), expected)
+
+
+@every_measure
+def test_arguments_may_be_named(measure: Measure) -> None:
+    named = measure(confidence=CONFIDENCE, outcome=OUTCOME)
+    assert_close(named, measure(CONFIDENCE, OUTCOME))
+
+
+@every_measure
+def test_weights_may_be_of_any_type(measure: Measure) -> None:
+    weights = torch.tensor([1.0, 2.0, 0.0, 1.0])
+    expected = measure(CONFIDENCE, OUTCOME, weights=weights)
+    for dtype in (torch.int64, torch.float64):
+        assert_close(measure(CONFIDENCE, OUTCOME, weights=weights.to(dtype)), expected)
+
+
+@every_measure
+def test_strides_are_irrelevant(measure: Measure) -> None:
+    confidence = torch.stack([CONFIDENCE, CONFIDENCE], dim=1)[:, 0]
+    outcome = torch.stack([OUTCOME, OUTCOME], dim=1)[:, 1]
+    assert_close(measure(confidence, outcome), measure(CONFIDENCE, OUTCOME))
+
+
+@every_measure
+def test_bad_events_get_one_sentence(measure: Measure) -> None:
+    for sentence, arguments in (
+        (r"outcome must hold one number per confidence, 4 in all; got shape \(3,\)",
+         (CONFIDENCE, OUTCOME[:3])),
+        (r"outcome must hold one number per confidence, 4 in all; got shape \(4, 1\)",
+         (CONFIDENCE, OUTCOME[:, None])),
+        (r"confidence must be a vector .* got torch\.float32 of shape \(4, 1\)",
+         (CONFIDENCE[:, None], OUTCOME)),
+        (r"confidence must be a vector of floating-point numbers, .* got torch\.int64",
+         (OUTCOME.long(), OUTCOME)),
+        (r"outcome must be on the device of confidence, cpu; got meta",
+         (CONFIDENCE, OUTCOME.to("meta"))),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=sentence):
+            measure(*arguments)
+    with pytest.raises(ValueError, match=r"weights must hold one number per confidence, 4 in all"):
+        measure(CONFIDENCE, OUTCOME, weights=OUTCOME[:2])
