@@ -4,6 +4,7 @@ import os
 from importlib.util import find_spec
 
 import hypothesis
+import jaxtyping
 import pytest
 import torch
 
@@ -20,6 +21,12 @@ if find_spec("beartype") and not os.environ.get("CALIBRANT_UNCHECKED"):
     install_import_hook("calibrant", "runtime_types.checked")
 
 import calibrant as cal
+
+
+@pytest.fixture
+def unchecked_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a wrong type through to the sentence a person would read."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.fixture

@@ -21,6 +21,9 @@ from calibrant import (
     top_label,
 )
 
+# The compiler's own.
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+
 unchecked = pytest.mark.skipif(
     not os.environ.get("CALIBRANT_UNCHECKED"), reason="runs without run-time checks"
 )
@@ -51,7 +54,6 @@ def test_traces_as_one_graph_with_the_same_value_and_gradient(
 
 
 @unchecked
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # the compiler's own
 def test_generated_code_gives_the_same_value_and_gradient(rng: torch.Generator) -> None:
     objective = Penalised(nll, top_label(esd), weight=0.7)
     logits = torch.randn(40, 5, generator=rng).requires_grad_()

@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable
 from math import log
 
@@ -10,7 +9,6 @@ from torch.testing import assert_close
 
 from calibrant import CRITERIA, Predictions, class_wise, dca, ece, nll, top_label
 
-UNCHECKED = bool(os.environ.get("CALIBRANT_UNCHECKED"))
 LOGITS, LABELS = torch.tensor([[2.0, 0.0, -1.0], [0.0, 1.0, 0.5]]), torch.tensor([0, 2])
 
 
@@ -184,10 +182,8 @@ BAD: list[tuple[str, type[Exception], Callable[[], object]]] = [
 
 @pytest.mark.parametrize(("sentence", "kind", "build"), BAD, ids=[bad[0][:40] for bad in BAD])
 def test_bad_input_gets_one_sentence(
-    sentence: str, kind: type[Exception], build: Callable[[], object]
+    sentence: str, kind: type[Exception], build: Callable[[], object], unchecked_types: None
 ) -> None:
-    if "torch tensor" in sentence and not UNCHECKED:
-        pytest.skip("the run-time checks speak first; see test_unchecked.py")
     with pytest.raises(kind, match=sentence) as caught:
         build()
     assert "\n" not in str(caught.value)

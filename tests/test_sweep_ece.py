@@ -269,7 +269,8 @@ def test_almost_sorted_outcomes_do_not_take_quadratic_time() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"norm": 0.5}, {"binning": "depth"}])
-def test_refuses_settings_that_mean_nothing(settings: dict[str, Any]) -> None:
-    unchecked = getattr(sweep_ece, "__wrapped__", sweep_ece)  # without the run-time type check
+def test_refuses_settings_that_mean_nothing(
+    settings: dict[str, Any], unchecked_types: None
+) -> None:
     with pytest.raises(ValueError, match="must be"):
-        unchecked(torch.rand(3), torch.ones(3), **settings)
+        sweep_ece(torch.rand(3), torch.ones(3), **settings)

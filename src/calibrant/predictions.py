@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import log
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -56,6 +56,8 @@ class Predictions:
     _derived: dict[object, Tensor] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    _parts: ClassVar = ("logits", "labels", "weights", "labels_per_sample", "_derived")
 
     def __post_init__(self) -> None:
         check_logits(self.logits)
@@ -185,8 +187,8 @@ class Predictions:
         """The same predictions, counting as much as `weights` says on top of their own."""
         both = weights if self.weights is None else self.weights * weights
         same = object.__new__(type(self))
-        for name, part in (vars(self) | {"weights": both}).items():
-            object.__setattr__(same, name, part)
+        for name in self._parts:
+            object.__setattr__(same, name, both if name == "weights" else getattr(self, name))
         return same
 
     def of_all_ranks(self, rows: Tensor) -> Tensor:

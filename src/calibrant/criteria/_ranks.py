@@ -40,6 +40,7 @@ def across_ranks(criterion: Criterion) -> Criterion:
 class _Gathered(Predictions):
     """Predictions of all ranks, each statistic fetched when a criterion first reads it."""
 
+    _parts = (*Predictions._parts, "_local", "_counts")
     _local: Predictions
     _counts: list[int]
 
