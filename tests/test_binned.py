@@ -146,3 +146,10 @@ def test_ties_are_found_alike_among_few_and_among_many(
     few = ascending.first_tied, ascending.last_tied
     monkeypatch.setattr(_order, "_MANY", 0)
     assert_close((ascending.first_tied, ascending.last_tied), few)
+
+
+def test_debiased_weights_are_counts_that_need_not_be_whole() -> None:
+    confidence, outcome = torch.tensor([0.9, 0.9]).double(), torch.tensor([0.0, 0.0]).double()
+    weights = torch.tensor([0.6, 0.6]).double()
+    value = debiased_ece(confidence, outcome, bins=1, weights=weights)
+    assert_close(value, torch.tensor(0.9).double())

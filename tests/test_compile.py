@@ -54,6 +54,21 @@ def test_traces_as_one_graph_with_the_same_value_and_gradient(
 
 
 @unchecked
+@pytest.mark.parametrize("calibration", [top_label(esd), class_wise(mmce)], ids=repr)
+def test_ignored_positions_stay_in_a_graph_with_weight_zero(
+    calibration: Criterion, rng: torch.Generator
+) -> None:
+    objective = Penalised(nll, calibration, 0.7, class_dim=-1, ignore_index=-100)
+    logits = torch.randn(8, 5, 3, generator=rng, dtype=torch.float64).requires_grad_()
+    labels = torch.randint(3, (8, 5), generator=rng)
+    labels[:, 3:] = -100
+    compiled = torch.compile(objective, fullgraph=True, backend="aot_eager")
+    value, eager = compiled(logits, labels), objective(logits, labels)
+    assert_close(value, eager)
+    assert_close(torch.autograd.grad(value, logits), torch.autograd.grad(eager, logits))
+
+
+@unchecked
 def test_generated_code_gives_the_same_value_and_gradient(rng: torch.Generator) -> None:
     objective = Penalised(nll, top_label(esd), weight=0.7)
     logits = torch.randn(40, 5, generator=rng).requires_grad_()

@@ -129,3 +129,35 @@ def test_a_million_samples_keep_their_precision(rng: torch.Generator) -> None:
         atol=1e-8,
         rtol=0,
     )
+
+
+def weighted_by_definition(confidence: Tensor, outcome: Tensor, weights: Tensor) -> Tensor:
+    """Every triple of distinct samples by the product of its weights."""
+    total = count = torch.zeros((), dtype=torch.float64)
+    n, gap = len(confidence), outcome - confidence
+    for i in range(n):
+        for j in range(n):
+            for k in range(n):
+                if len({i, j, k}) == 3:
+                    weight = weights[i] * weights[j] * weights[k]
+                    below = confidence[j] <= confidence[i] and confidence[k] <= confidence[i]
+                    total = total + weight * gap[j] * gap[k] * below
+                    count = count + weight
+    return total / count
+
+
+def test_the_weighted_form_agrees_with_its_definition(rng: torch.Generator) -> None:
+    for smallest in (1.0, 1e-3, 1e-9):
+        confidence = torch.randint(11, (9,), generator=rng).double() / 10
+        outcome = torch.bernoulli(confidence, generator=rng)
+        weights = smallest * torch.rand(9, generator=rng, dtype=torch.float64)
+        weights[0] = 1.0
+        expected = weighted_by_definition(confidence, outcome, weights)
+        assert_close(esd(confidence, outcome, weights=weights), expected, rtol=1e-5, atol=1e-9)
+
+
+def test_two_samples_are_enough_for_the_naive_form_with_weights() -> None:
+    confidence, outcome = torch.tensor([0.6, 0.7, 0.1]), torch.tensor([0.0, 1.0, 1.0])
+    masked = esd_naive(confidence, outcome, weights=torch.tensor([1.0, 1.0, 0.0]))
+    assert masked > 0
+    assert_close(masked, esd_naive(confidence[:2], outcome[:2]))

@@ -59,10 +59,14 @@ def test_bad_events_get_one_sentence(measure: Measure) -> None:
          (CONFIDENCE[:, None], OUTCOME)),
         (r"confidence must be a vector of floating-point numbers, .* got torch\.int64",
          (OUTCOME.long(), OUTCOME)),
+        (r"confidence must lie between 0 and 1; got 6 to 9", (10 * CONFIDENCE, OUTCOME)),
+        (r"outcome must lie between 0 and 1; got 0 to 3", (CONFIDENCE, 3 * OUTCOME)),
         (r"outcome must be on the device of confidence, cpu; got meta",
          (CONFIDENCE, OUTCOME.to("meta"))),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=sentence):
             measure(*arguments)
+    with pytest.raises(ValueError, match=r"weights must be finite and not negative; got -1 to"):
+        measure(CONFIDENCE, OUTCOME, weights=-OUTCOME)
     with pytest.raises(ValueError, match=r"weights must hold one number per confidence, 4 in all"):
         measure(CONFIDENCE, OUTCOME, weights=OUTCOME[:2])

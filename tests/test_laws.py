@@ -203,6 +203,18 @@ def test_no_sample_left_is_zero_on_the_graph(criterion: Criterion) -> None:
     assert value == 0
 
 
+@every_criterion
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_nan_is_passed_on_and_not_stumbled_over(
+    criterion: Criterion, predictions: Predictions, device: str
+) -> None:
+    """On a GPU an index beyond the end would take the whole process down."""
+    logits = predictions.logits.float().to(device)
+    logits[7, 1] = float("nan")
+    value = criterion(Predictions(logits, predictions.labels.to(device)))
+    assert value.isnan() or criterion is CRITERIA["accuracy"]
+
+
 def saturated(n: int, classes: int, size: float) -> Tensor:
     return size * torch.nn.functional.one_hot(torch.arange(n) % classes, classes).float()
 
@@ -249,6 +261,55 @@ def test_is_finite_on_hard_input(criterion: Criterion, hard: str, dtype: torch.d
 UNDEFINED_WITHOUT_A_CLASS = [
     CRITERIA[name] for name in ("label_smoothing", "squared_logits", "margin_smoothing")
 ]
+
+
+@every_criterion
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_class_ruled_out_among_few_samples_leaves_the_gradient_finite(
+    criterion: Criterion, n: int
+) -> None:
+    if criterion in UNDEFINED_WITHOUT_A_CLASS:
+        pytest.skip("reads every logit, so a class ruled out costs infinitely much")
+    rows = [[1.0, 0.0, float("-inf")], [0.0, 1.0, 0.5], [0.3, 0.2, 0.1]]
+    leaf = torch.tensor(rows)[:n].requires_grad_()
+    value = criterion(Predictions(leaf, torch.tensor([1, 1, 0])[:n]))
+    if value.requires_grad:
+        (gradient,) = torch.autograd.grad(1e3 * value, leaf)
+        assert gradient.isfinite().all()
+
+
+@every_criterion
+def test_a_sample_of_weight_zero_may_be_infinitely_wrong(criterion: Criterion) -> None:
+    logits = torch.tensor([[1.0, 0.0, float("-inf")], [0.0, 1.0, 0.5], [0.3, 0.2, 0.1]])
+    weights = torch.tensor([0.0, 1.0, 1.0])
+    value = criterion(Predictions(logits, torch.tensor([2, 1, 0]), weights=weights))
+    assert_close(value, criterion(Predictions(logits[1:], torch.tensor([1, 0]))))
+
+
+@every(without("debiased_ece"))
+@pytest.mark.parametrize("scale", [1e-30, 0.1, 0.3, 7.0, 1e30])
+def test_only_the_proportions_of_weights_matter(
+    criterion: Criterion, predictions: Predictions, scale: float
+) -> None:
+    """Except where they count repeated samples."""
+    weights = torch.full((200,), scale, dtype=torch.float64)
+    scaled = Predictions(predictions.logits, predictions.labels, weights=weights)
+    assert_close(criterion(scaled), criterion(predictions))
+
+
+@every_criterion
+def test_a_metric_read_on_the_way_does_not_cut_the_graph(
+    criterion: Criterion, predictions: Predictions
+) -> None:
+    leaf = predictions.logits.clone().requires_grad_()
+    shared = Predictions(leaf, predictions.labels)
+    for silent in (torch.no_grad, torch.inference_mode):
+        with silent():
+            criterion(shared)
+    value = criterion(shared)
+    _, expected = value_and_gradient(criterion, predictions.logits, predictions.labels)
+    if criterion is not CRITERIA["accuracy"]:
+        assert_close(torch.autograd.grad(value, leaf)[0], expected)
 
 
 @every_criterion

@@ -1,14 +1,22 @@
+import copy
+import pickle
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+import calibrant
+from calibrant import MEASURES as MEASURES_BY_NAME
 from calibrant import (
+    SCORES,
     Measure,
     Penalised,
     Predictions,
+    across_ranks,
     by_group,
     class_wise,
     dca,
@@ -23,6 +31,8 @@ from calibrant import (
     top_label,
 )
 from calibrant.criteria import _lifts, root
+
+UNTYPED: Any = calibrant
 
 MEASURES = {
     "esd": esd,
@@ -57,6 +67,15 @@ def test_class_wise_is_a_loop_over_classes(measure: Measure, predictions: Predic
             torch.autograd.grad(value, logits),
             torch.autograd.grad(expected, logits, retain_graph=True),
         )
+
+
+def test_class_wise_takes_the_size_of_negative_values(predictions: Predictions) -> None:
+    def negative(confidence: Tensor, outcome: Tensor) -> Tensor:
+        return -(confidence.mean() + outcome.mean())
+
+    each = torch.stack([negative(c, y) for c, y in columns(predictions)])
+    expected = each.abs().pow(3).mean() ** (1 / 3)
+    assert_close(class_wise(negative, norm=3)(predictions), expected)
 
 
 def test_class_wise_in_blocks_is_the_same(
@@ -144,16 +163,76 @@ def test_rooted_lifts_measures_and_criteria_alike(predictions: Predictions) -> N
     assert_close(inside(predictions).square(), top_label(esd)(predictions))
 
 
-def test_lifts_keep_the_name_of_what_they_lift() -> None:
-    assert rooted(esd).__name__ == "esd"
-    assert top_label(esd).__name__ == "esd"
+def test_lifts_say_what_they_lift() -> None:
+    assert repr(across_ranks(top_label(rooted(esd)))) == "AcrossRanks(TopLabel(Rooted(esd)))"
+    assert repr(class_wise(partial(ece, bins=10))) == "ClassWise(partial(ece, bins=10))"
 
 
 def test_penalised_is_fit_plus_weighted_calibration(predictions: Predictions) -> None:
     objective = Penalised(nll, top_label(esd), weight=3.0)
     expected = nll(predictions) + 3 * top_label(esd)(predictions)
     assert_close(objective(predictions.logits, predictions.labels), expected)
-    assert repr(objective) == "Penalised(fit=nll, calibration=esd, weight=3.0)"
+    assert repr(objective) == "Penalised(fit=nll, calibration=TopLabel(esd), weight=3.0)"
+
+
+def test_penalised_takes_weights(predictions: Predictions, rng: torch.Generator) -> None:
+    weights = torch.rand(200, generator=rng, dtype=torch.float64)
+    weighted = Predictions(predictions.logits, predictions.labels, weights=weights)
+    expected = nll(weighted) + 3 * top_label(ece)(weighted)
+    objective = Penalised(nll, top_label(ece), weight=3.0)
+    assert_close(objective(predictions.logits, predictions.labels, weights), expected)
+
+
+def test_objectives_can_be_pickled_and_copied(predictions: Predictions) -> None:
+    groups = torch.arange(200) % 2
+    for calibration in (*MEASURES_BY_NAME.values(), by_group(groups)(top_label(rooted(esd)))):
+        for fit in SCORES.values():
+            objective = Penalised(fit, calibration, weight=0.5)
+            value = objective(predictions.logits, predictions.labels)
+            for copied in (pickle.loads(pickle.dumps(objective)), copy.deepcopy(objective)):
+                assert_close(copied(predictions.logits, predictions.labels), value)
+
+
+def test_groups_are_of_samples_also_with_several_labels(rng: torch.Generator) -> None:
+    scores, targets = torch.randn(20, 3, generator=rng), torch.randint(2, (20, 3), generator=rng)
+    groups = torch.arange(20) % 2
+    several = Predictions.from_multilabel(scores, targets)
+    each = [
+        top_label(ece)(Predictions.from_multilabel(scores[groups == g], targets[groups == g]))
+        for g in range(2)
+    ]
+    assert_close(by_group(groups)(top_label(ece))(several), torch.stack(each).mean())
+
+
+def test_a_class_that_is_never_predicted_does_not_count() -> None:
+    def mean_gap(confidence: Tensor, outcome: Tensor, *, weights: Tensor) -> Tensor:
+        return (weights * (outcome - confidence).abs()).sum() / weights.sum()
+
+    predictions = Predictions(torch.tensor([[1.0, 0.0, -9.0]] * 3), torch.tensor([0, 1, 0]))
+    assert per_class(mean_gap)(predictions).isfinite()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "wrong"),
+    [
+        (r"ece takes a confidence and an outcome .* lift it: top_label\(ece\)",
+         lambda p: UNTYPED.ece(p)),
+        (r"nll judges Predictions; got Tensor\. Pass Predictions\(logits, labels\)",
+         lambda p: UNTYPED.nll(p.logits, p.labels)),
+        (r"fit must be a function; got 'nll'\. For a name use SCORES",
+         lambda p: UNTYPED.Penalised("nll", top_label(esd), 1.0)),
+        (r"measure must be a function; got 3", lambda p: UNTYPED.top_label(3)),
+        (r"groups must be a torch tensor; got list", lambda p: UNTYPED.by_group([0, 1])),
+    ],
+)  # fmt: skip
+def test_misuse_gets_one_sentence(
+    sentence: str,
+    wrong: Callable[[Predictions], object],
+    predictions: Predictions,
+    unchecked_types: None,
+) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        wrong(predictions)
 
 
 def test_penalised_takes_tokens(rng: torch.Generator) -> None:

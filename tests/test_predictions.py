@@ -117,6 +117,16 @@ def test_probabilities_are_taken_to_the_last_bit(rng: torch.Generator) -> None:
         assert_close(criterion(told), criterion(again), rtol=1e-4, atol=1e-6)
 
 
+def test_a_probability_of_zero_has_the_logarithm_of_the_smallest_number() -> None:
+    told = Predictions.from_probabilities(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+    assert_close(nll(told), -torch.tensor(torch.finfo(torch.float32).tiny).log())
+
+
+def test_of_tied_probabilities_the_first_is_the_prediction() -> None:
+    told = Predictions.from_probabilities(torch.full((1, 2), 0.5), torch.tensor([0]))
+    assert told.predicted.tolist() == [0]
+
+
 def test_certain_probabilities_are_finite_in_every_criterion() -> None:
     certain = torch.eye(3).repeat(4, 1).requires_grad_()
     for name, criterion in CRITERIA.items():
@@ -149,6 +159,8 @@ BAD: list[tuple[str, type[Exception], Callable[[], object]]] = [
      lambda: Predictions(LOGITS, [0, 2])),  # type: ignore[arg-type]
     (r"labels must hold one class index per row of logits, 2 in all; got shape \(2, 3\)",
      ValueError, lambda: Predictions(LOGITS, LOGITS)),
+    (r"got shape \(2, 1\)\. Pass labels\.squeeze\(1\)", ValueError,
+     lambda: Predictions(LOGITS, LABELS[:, None])),
     (r"labels must be integers, .*; got torch\.float32\. Pass labels\.long\(\)", TypeError,
      lambda: Predictions(LOGITS, LABELS.float())),
     (r"labels must lie between 0 and 2, .* 3 columns; got 3", ValueError,

@@ -138,3 +138,18 @@ def test_settings_that_make_no_sense_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
         criterion(predictions)
+
+
+def test_flsd_takes_its_own_gamma_from_one_half_on() -> None:
+    even = Predictions(torch.zeros(1, 2, dtype=torch.float64), torch.tensor([0]))
+    assert_close(flsd(even, gamma=2.0), focal(even, gamma=2.0))
+
+
+def test_the_default_dtype_is_irrelevant(predictions: Predictions) -> None:
+    single = Predictions(predictions.logits.float(), predictions.labels)
+    expected = flsd(single)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert_close(flsd(Predictions(single.logits, single.labels)), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)

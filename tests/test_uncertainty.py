@@ -39,7 +39,7 @@ def test_gradient_stopping_trains_the_entropy_alone(rng: torch.Generator) -> Non
     labels = torch.randint(4, (30,), generator=rng)
     predictions = Predictions(logits, labels)
     frozen = Predictions(logits, labels)
-    frozen._derived["confidence"] = predictions.confidence.detach()
+    frozen._derived["confidence", True] = predictions.confidence.detach()
     (stopped,) = torch.autograd.grad(avuc_gs(predictions), logits)
     (expected,) = torch.autograd.grad(avuc(frozen), logits)
     (full,) = torch.autograd.grad(avuc(Predictions(logits, labels)), logits)

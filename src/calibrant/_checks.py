@@ -1,18 +1,25 @@
 """What predictions must look like, and the sentence a person reads when they do not."""
 
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
 import torch
 from torch import Tensor
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 HALF = (torch.float16, torch.bfloat16)
 
 
+def is_transformed(x: Tensor) -> bool:
+    """Whether `x` stands in for a tensor inside `vmap`, `grad` or another function transform."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(x))
+
+
 def _readable(x: Tensor) -> bool:
     """Whether looking at values costs nothing: on a device it waits, in a graph it breaks."""
-    return (
-        x.device.type == "cpu"
-        and not torch.compiler.is_compiling()
-        and not torch._C._functorch.is_batchedtensor(x)
-    )
+    return x.device.type == "cpu" and not torch.compiler.is_compiling() and not is_transformed(x)
 
 
 def _check_tensor(name: str, x: object) -> None:
@@ -73,10 +80,15 @@ def check_labels(labels: Tensor, logits: Tensor) -> None:
     _check_tensor("labels", labels)
     rows, classes = logits.shape
     if labels.shape != (rows,):
+        remedy = (
+            "Pass labels.squeeze(1)."
+            if labels.shape == (rows, 1)
+            else "For one-hot labels pass labels.argmax(dim=1); for several labels per sample use "
+            "Predictions.from_multilabel."
+        )
         raise ValueError(
             f"labels must hold one class index per row of logits, {rows} in all; "
-            f"got shape {tuple(labels.shape)}. "
-            "For one-hot or soft labels pass labels.argmax(dim=1)."
+            f"got shape {tuple(labels.shape)}. {remedy}"
         )
     if labels.is_floating_point() or labels.is_complex():
         raise TypeError(
@@ -85,12 +97,12 @@ def check_labels(labels: Tensor, logits: Tensor) -> None:
         )
     _check_device("labels", labels, logits)
     if _readable(labels):
-        low, high = (int(extreme) for extreme in labels.aminmax())
+        low, high = (int(extreme) for extreme in labels.long().aminmax())
         if low < 0 or high >= classes:
             raise ValueError(
                 f"labels must lie between 0 and {classes - 1}, since logits have {classes} "
-                f"columns; got {low if low < 0 else high}. "
-                "To leave out ignored positions use Predictions.flatten(..., ignore_index=...)."
+                f"columns; got {low if low < 0 else high}. Classes count from 0; positions to be "
+                "ignored are left out by ignore_index, of Predictions.flatten or of Penalised."
             )
 
 
@@ -107,7 +119,7 @@ def check_targets(targets: Tensor, scores: Tensor) -> None:
     if _readable(targets) and not bool(((targets == 0) | (targets == 1)).all()):
         raise ValueError(
             f"targets must be 0 or 1; got {targets.min().item():g} to {targets.max().item():g}. "
-            "For soft targets pass (targets > 0.5)."
+            "Where some targets are unknown, use Predictions.from_binary on the known ones."
         )
 
 
@@ -120,9 +132,13 @@ def check_weights(weights: Tensor | None, logits: Tensor) -> None:
         raise ValueError(
             f"weights must hold one floating-point number per row of logits, {len(logits)} in "
             f"all; got {weights.dtype} of shape {tuple(weights.shape)}. "
-            "Leave them out to count every sample once."
+            "Pass weights.float() if they are whole numbers."
         )
     _check_device("weights", weights, logits)
+    _check_weight_values(weights)
+
+
+def _check_weight_values(weights: Tensor) -> None:
     if _readable(weights) and not bool((weights >= 0).all() and weights.isfinite().all()):
         raise ValueError(
             f"weights must be finite and not negative; got {weights.min().item():g} to "
@@ -153,6 +169,16 @@ def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = N
                 f"{name} must be on the device of confidence, {confidence.device}; "
                 f"got {x.device}. Pass {name}.to(confidence.device)."
             )
+    if weights is not None:
+        _check_weight_values(weights)
+    for name, x in (("confidence", confidence), ("outcome", outcome)):
+        if _readable(x) and x.numel():
+            low, high = (extreme.item() for extreme in x.detach().float().aminmax())
+            if low < -1e-3 or high > 1 + 1e-3:
+                raise ValueError(
+                    f"{name} must lie between 0 and 1; got {low:g} to {high:g}. A confidence is a "
+                    "probability, not a logit; an outcome is 1 where the event happened, else 0."
+                )
 
 
 def check_probabilities(probabilities: Tensor) -> None:
@@ -163,7 +189,7 @@ def check_probabilities(probabilities: Tensor) -> None:
             "probabilities must be floating point of shape (n, classes) or (n,); "
             f"got {probabilities.dtype} of shape {tuple(probabilities.shape)}."
         )
-    if torch.compiler.is_compiling() or torch._C._functorch.is_batchedtensor(probabilities):
+    if torch.compiler.is_compiling() or is_transformed(probabilities):
         return
     tolerance = 2e-2 if probabilities.dtype in HALF else 1e-3
     off = (probabilities.detach().float().sum(dim=1) - 1).abs()
@@ -206,19 +232,43 @@ def _check_device(name: str, x: Tensor, logits: Tensor) -> None:
 def check_positive(**settings: float) -> None:
     """Settings that divide or scale must be above zero."""
     for name, value in settings.items():
-        if not 0 < value < float("inf"):
-            raise ValueError(f"{name} must be positive and finite; got {value!r}.")
+        if not 1e-12 <= value < float("inf"):
+            raise ValueError(f"{name} must be positive and finite; got {value!r}. Least is 1e-12.")
+
+
+def check_callable(name: str, x: Function) -> Function:
+    """Something to call; a name from the catalogue is not."""
+    if not callable(x):
+        raise TypeError(
+            f"{name} must be a function; got {x!r}. For a name use SCORES, MEASURES or CRITERIA."
+        )
+    return x
+
+
+def check_groups(groups: Tensor) -> None:
+    """One integer per sample."""
+    _check_tensor("groups", groups)
+    if groups.ndim != 1 or groups.is_floating_point():
+        raise ValueError(
+            "groups must hold one integer per sample; "
+            f"got {groups.dtype} of shape {tuple(groups.shape)}."
+        )
 
 
 def check_bins(bins: int) -> None:
     """A whole number of bins, one at least."""
-    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 1:
+    if not _is(Integral, bins) or isinstance(bins, bool) or bins < 1:
         raise ValueError(f"bins must be a whole number, at least 1; got {bins!r}. Usual is 15.")
+
+
+def _is(kind: type, x: object) -> bool:
+    """Whether a number is of a kind, NumPy's own included."""
+    return isinstance(x, kind)
 
 
 def check_norm(norm: float) -> None:
     """A p of at least one, for which the p-th root of a mean of p-th powers is a norm."""
-    if not 1 <= norm < float("inf"):
+    if not _is(Real, norm) or not 1 <= norm < float("inf"):
         raise ValueError(
             f"norm must be at least 1 and finite; got {norm!r}. "
             "Usual are 1 and 2; for the largest gap use mce."

@@ -2,7 +2,8 @@
 
 from torch import Tensor, nn
 
-from .criteria import Criterion
+from ._checks import check_callable
+from .criteria import Criterion, name_of
 from .predictions import Predictions
 
 
@@ -14,8 +15,8 @@ class Penalised(nn.Module):
     - `fit`: what makes predictions right, such as `nll` or `partial(focal, gamma=2)`.
     - `calibration`: what makes their confidence true, such as `top_label(esd)`.
     - `weight`: the price of miscalibration.
-    - `class_dim`, `ignore_index`: for pixels and tokens, as in `Predictions.flatten`. With
-      neither given, logits are `(n, classes)` and every row counts.
+    - `class_dim`: for pixels and tokens, the dimension of logits that holds the classes.
+    - `ignore_index`: the label of positions to leave out, such as -100; none by default.
 
     Calibration belongs to a whole batch: use the largest that fits, and `across_ranks` when it
     is spread over processes.
@@ -37,23 +38,32 @@ class Penalised(nn.Module):
         ignore_index: int | None = None,
     ) -> None:
         super().__init__()
-        self.fit, self.calibration, self.weight = fit, calibration, weight
+        self.fit = check_callable("fit", fit)
+        self.calibration = check_callable("calibration", calibration)
+        self.weight = weight
         self.class_dim, self.ignore_index = class_dim, ignore_index
 
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The objective of one batch."""
+    def forward(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The objective of one batch, in which samples may have weights."""
         if self.class_dim is None and self.ignore_index is None:
-            predictions = Predictions(logits, labels)
+            predictions = Predictions(logits, labels, weights=weights)
         else:
             predictions = Predictions.flatten(
                 logits,
                 labels,
                 class_dim=1 if self.class_dim is None else self.class_dim,
                 ignore_index=self.ignore_index,
+                weights=weights,
             )
         return self.fit(predictions) + self.weight * self.calibration(predictions)
 
     def extra_repr(self) -> str:
         """Name the parts where the module is printed."""
-        names = (getattr(part, "__name__", repr(part)) for part in (self.fit, self.calibration))
-        return "fit={}, calibration={}, weight={}".format(*names, self.weight)
+        parts = {
+            "fit": name_of(self.fit),
+            "calibration": name_of(self.calibration),
+            "weight": self.weight,
+            "class_dim": self.class_dim,
+            "ignore_index": self.ignore_index,
+        }
+        return ", ".join(f"{name}={part}" for name, part in parts.items() if part is not None)

@@ -52,12 +52,18 @@ class Predictions:
     labels: Tensor
     weights: Tensor | None = field(default=None, kw_only=True)
     # Rows that belong to one multi-label sample, in column order; None for one label each.
-    labels_per_sample: int | None = field(default=None, kw_only=True, repr=False)
+    labels_per_sample: int | None = field(default=None, init=False, repr=False)
     _derived: dict[object, Tensor] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    _parts: ClassVar = ("logits", "labels", "weights", "labels_per_sample", "_derived")
+    _parts: ClassVar[tuple[str, ...]] = (
+        "logits",
+        "labels",
+        "weights",
+        "labels_per_sample",
+        "_derived",
+    )
 
     def __post_init__(self) -> None:
         check_logits(self.logits)
@@ -80,7 +86,8 @@ class Predictions:
 
         - `logits`: `(n, classes, d1, ...)`, or `(batch, length, classes)` with `class_dim=-1`.
         - `labels`: the shape of `logits` without its class dimension.
-        - `ignore_index`: rows with this label are left out; `None` keeps every row.
+        - `ignore_index`: rows with this label are left out; `None` keeps every row. In a
+          compiled graph, whose shapes are fixed, they stay with weight zero.
         - `weights`: the shape of `labels`.
 
         When every row is ignored nothing remains, and every criterion of it is zero.
@@ -95,6 +102,10 @@ class Predictions:
         weights = None if weights is None else weights.reshape(-1)
         if ignore_index is not None and len(rows):
             kept = labels != ignore_index
+            if torch.compiler.is_compiling():
+                counted = kept.to(torch.float32)
+                weights = counted if weights is None else weights * counted
+                return cls(rows, torch.where(kept, labels, 0), weights=weights)
             rows, labels = rows[kept], labels[kept]
             weights = None if weights is None else weights[kept]
             # An empty batch is a mistake; one whose every row is ignored is not.
@@ -138,11 +149,12 @@ class Predictions:
         (6, torch.Size([3, 2]))
         """
         check_targets(targets, scores)
+        check_weights(weights, scores)
         columns = scores.shape[1]
         binary = cls.from_binary(
             scores.reshape(-1),
             targets.reshape(-1).long(),
-            weights=None if weights is None else weights.repeat_interleave(columns),
+            weights=None if weights is None else weights.repeat_interleave(columns, dim=0),
         )
         object.__setattr__(binary, "labels_per_sample", columns)
         return binary
@@ -166,12 +178,14 @@ class Predictions:
         tiny = torch.finfo(probabilities.dtype).tiny
         logits = probabilities.clamp(min=tiny).log()
         told = cls(logits, labels, weights=weights)
-        told._derived.update(
-            probs=probabilities,
-            log_probs=logits,
-            predicted=probabilities.argmax(dim=1),
-            confidence=_column(probabilities, probabilities.argmax(dim=1)),
-        )
+        predicted = probabilities.argmax(dim=1)
+        given = {
+            "probs": probabilities,
+            "log_probs": logits,
+            "predicted": predicted,
+            "confidence": _column(probabilities, predicted),
+        }
+        told._derived.update({(name, True): statistic for name, statistic in given.items()})
         return told
 
     @classmethod
@@ -199,10 +213,17 @@ class Predictions:
         return len(self.labels)
 
     def _read(self, name: object, compute: Callable[[], Tensor]) -> Tensor:
-        """Every statistic is read through here, so that it is computed once."""
-        if name not in self._derived:
-            self._derived[name] = compute()
-        return self._derived[name]
+        """Every statistic is read through here, so that it is computed once.
+
+        One computed while no gradient was recorded does not serve where one is.
+        """
+        on_graph, off_graph = (name, True), (name, False)
+        if on_graph in self._derived:
+            return self._derived[on_graph]
+        key = on_graph if torch.is_grad_enabled() else off_graph
+        if key not in self._derived:
+            self._derived[key] = compute()
+        return self._derived[key]
 
     @property
     def classes(self) -> int:
@@ -260,8 +281,8 @@ class Predictions:
 
         def entropy() -> Tensor:
             # A class ruled out by a logit of minus infinity has no share in the entropy.
-            finite = self.log_probs.clamp(min=torch.finfo(self.log_probs.dtype).min)
-            return -(self.probs * finite).sum(dim=1)
+            surprise = torch.where(self.probs > 0, -self.log_probs, 0)
+            return (self.probs * surprise).sum(dim=1)
 
         return self._read("entropy", entropy)
 
@@ -304,9 +325,10 @@ class Predictions:
         values = per_sample(self)
         if self.weights is None:
             return values.sum() / max(len(self), 1)
-        weights = self.weights.to(values.dtype)
-        total = weights.sum()
-        return (weights * values).sum() / torch.where(total > 0, total, 1)
+        largest = self.weights.max() if len(self) else self.weights.sum()
+        weights = (self.weights / torch.where(largest > 0, largest, 1)).to(values.dtype)
+        total = torch.where(largest > 0, weights.sum(), 1)
+        return (weights * torch.where(weights > 0, values, 0)).sum() / total
 
 
 def _column(table: Tensor, index: Tensor) -> Tensor:

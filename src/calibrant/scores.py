@@ -31,10 +31,20 @@ class Score(Generic[Settings]):
         self.per_sample = per_sample
         update_wrapper(self, per_sample)
 
+    __name__: str
+
+    def __reduce__(self) -> str:
+        return self.__name__  # pickled like a function, by where it is found
+
     def __call__(
         self, predictions: Predictions, /, *args: Settings.args, **settings: Settings.kwargs
     ) -> Float[Tensor, ""]:
         """Mean of `per_sample` over the predictions."""
+        if not isinstance(predictions, Predictions):
+            raise TypeError(
+                f"{self.__name__} judges Predictions; got {type(predictions).__name__}. "
+                f"Pass Predictions(logits, labels)."
+            )
         return predictions.mean_of(lambda each: self.per_sample(each, *args, **settings))
 
 
@@ -83,7 +93,8 @@ def flsd(predictions: Predictions, *, gamma: float = 3.0) -> Float[Tensor, " n"]
     """
     _check_gamma(gamma)
     truth = predictions.true_log_prob.detach().exp()
-    chosen = torch.where(truth < 0.2, 5.0, torch.where(truth < 0.5, 3.0, float(gamma)))
+    chosen = torch.full_like(truth, gamma)
+    chosen = torch.where(truth < 0.2, 5, torch.where(truth < 0.5, 3, chosen))
     return -(_miss(predictions.true_log_prob) ** chosen) * predictions.true_log_prob
 
 
@@ -166,7 +177,7 @@ def accuracy(predictions: Predictions) -> Float[Tensor, " n"]:
 
 
 def _miss(true_log_prob: Tensor) -> Tensor:
-    # 1 - p without cancellation, and never exactly zero, whose power has no gradient.
+    # 1 - p, and never exactly zero, of which a power has no gradient.
     return -torch.expm1(true_log_prob.clamp(max=-torch.finfo(true_log_prob.dtype).eps))
 
 

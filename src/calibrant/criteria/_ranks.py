@@ -1,15 +1,16 @@
 """The criterion of the whole batch, when the batch is spread over processes."""
 
 from collections.abc import Callable
-from functools import wraps
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from .._checks import check_callable
 from ..predictions import Predictions
-from ._lifts import Criterion
+from ._lifts import Criterion, Lift
 
 
 def across_ranks(criterion: Criterion) -> Criterion:
@@ -27,34 +28,41 @@ def across_ranks(criterion: Criterion) -> Criterion:
     Without a process group, or with one process, it is the criterion itself. Every rank must
     call it, in the same order. The exchange is not part of a compiled graph.
     """
+    return _AcrossRanks(check_callable("criterion", criterion))
 
-    @wraps(criterion)
-    def of_all(predictions: Predictions) -> Tensor:
+
+@dataclass(frozen=True, repr=False)
+class _AcrossRanks(Lift):
+    inner: Criterion
+
+    def __call__(self, predictions: Predictions, /) -> Tensor:
         if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
-            return criterion(predictions)
-        return criterion(_Gathered(predictions))
-
-    return of_all
+            return self.inner(predictions)
+        return self.inner(_Gathered(predictions))
 
 
 class _Gathered(Predictions):
     """Predictions of all ranks, each statistic fetched when a criterion first reads it."""
 
-    _parts = (*Predictions._parts, "_local", "_counts")
+    _parts = ("labels", "weights", "labels_per_sample", "_derived", "_local", "_counts")
     _local: Predictions
     _counts: list[int]
 
     def __init__(self, local: Predictions) -> None:
-        own = torch.tensor([len(local)], device=local.labels.device)
-        counts = [torch.empty_like(own) for _ in range(dist.get_world_size())]
-        dist.all_gather(counts, own)
+        own = torch.tensor([len(local), local.weights is not None], device=local.labels.device)
+        everyone = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+        dist.all_gather(everyone, own)
+        counts, weighted = zip(*(rank.tolist() for rank in everyone), strict=True)
+        if len(set(weighted)) > 1:
+            raise ValueError(
+                "weights must be given on every rank or on none; "
+                f"got them on {sum(weighted)} of {len(weighted)}."
+            )
         parts: dict[str, Any] = {
             "_local": local,
-            "_counts": [int(count) for count in counts],
+            "_counts": list(counts),
             "_derived": {},
             "labels_per_sample": local.labels_per_sample,
-            # The number of classes without a row of logits: reading further must fail.
-            "logits": local.logits[:0],
         }
         for name, part in parts.items():
             object.__setattr__(self, name, part)
@@ -62,15 +70,24 @@ class _Gathered(Predictions):
         object.__setattr__(self, "labels", self.of_all_ranks(local.labels))
         object.__setattr__(self, "weights", weights)
 
+    @property
+    def logits(self) -> Tensor:
+        raise RuntimeError(
+            "across_ranks never exchanges logits, and this criterion reads them. "
+            "Let it read probs or a statistic of each row, such as confidence."
+        )
+
+    @property
+    def classes(self) -> int:
+        return self._local.classes
+
     def _read(self, name: object, compute: Callable[[], Tensor]) -> Tensor:
-        if name not in self._derived:
-            local = (
-                getattr(self._local, name)
-                if isinstance(name, str)
-                else self._local.soft_rank(name[1])  # type: ignore[index]
-            )
-            self._derived[name] = self.of_all_ranks(local)
-        return self._derived[name]
+        def gathered() -> Tensor:
+            if isinstance(name, tuple):
+                return self.of_all_ranks(self._local.soft_rank(name[1]))
+            return self.of_all_ranks(getattr(self._local, str(name)))
+
+        return super()._read(name, gathered)
 
     def mean_of(self, per_sample: Callable[[Predictions], Tensor]) -> Tensor:
         return super().mean_of(lambda _: self.of_all_ranks(per_sample(self._local)))

@@ -175,7 +175,8 @@ def assign_bins(
         weight = weights.detach()[ascending.source].to(widest(fixed.device))
         lighter = (weight.cumsum(0) - weight)[rank]
         share = lighter * bins / _total(weight.sum())
-        bin_of_place = share.floor().long().clamp(max=bins - 1)
+        # A sum that rounding leaves just short of a border is on it.
+        bin_of_place = (share + 1e-9).floor().long().clamp(max=bins - 1)
     return ascending.unsort(bin_of_place)
 
 

@@ -117,19 +117,23 @@ def _unbiased_with_gradient(confidence: Tensor, outcome: Tensor) -> tuple[Tensor
 def _weighted(confidence: Tensor, outcome: Tensor, weights: Tensor, *, unbiased: bool) -> Tensor:
     ascending = Ascending.of(confidence)
     gap, weight = widened((outcome - confidence)[ascending.source], weights[ascending.source])
+    # Only proportions matter, and cubes of very large or small weights would not fit.
+    weight = weight / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
     weighed = weight * gap
 
     def below(x: Tensor) -> Tensor:
         return x.cumsum(0)[ascending.last_tied] - x
 
+    def before(x: Tensor) -> Tensor:
+        return x.cumsum(0) - x
+
     squares = below(weighed).square()
-    total, total_squares, total_cubes = (weight**power for power in (1, 2, 3))
-    total, total_squares, total_cubes = total.sum(), total_squares.sum(), total_cubes.sum()
     if unbiased:
         squares = squares - below(weighed.square())
-        count = total**3 - 3 * total * total_squares + 2 * total_cubes
+        # Six times the products of all triples, added up without taking anything away.
+        count = 6 * (weight * before(weight * before(weight))).sum()
     else:
-        count = (weight * (total - weight).square()).sum()
+        count = (weight * (weight.sum() - weight).square()).sum()
     enough = (weight > 0).sum() >= (3 if unbiased else 2)
-    value = (weight * squares).sum() / torch.where(enough, count, 1)
+    value = (weight * squares).sum() / torch.where(enough & (count > 0), count, 1)
     return torch.where(enough, value, 0 * value).to(confidence.dtype)

@@ -17,8 +17,17 @@ def of_events(measure: OfEvents) -> OfEvents:
 
     @wraps(measure)
     def checked(
-        confidence: Tensor, outcome: Tensor, *, weights: Tensor | None = None, **settings: Any
+        confidence: Tensor,
+        outcome: Tensor | None = None,
+        *,
+        weights: Tensor | None = None,
+        **settings: Any,
     ) -> Tensor:
+        if outcome is None:
+            raise TypeError(
+                f"{measure.__name__} takes a confidence and an outcome for each event. "
+                f"To judge predictions, lift it: top_label({measure.__name__})."
+            )
         check_events(confidence, outcome, weights)
         if weights is not None:
             settings["weights"] = weights.to(widest(weights.device))

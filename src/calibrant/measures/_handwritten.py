@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._checks import is_transformed
+
 Definition = Callable[[Tensor, Tensor], Tensor]
 """The measure in torch operators: `(confidence, outcome)` in, its value out."""
 
@@ -24,9 +26,7 @@ class Twin:
     def takes(self, confidence: Tensor) -> bool:
         """Whether these are numbers on a GPU, not a stand-in of a function transform."""
         return (
-            confidence.is_cuda
-            and len(confidence) <= self.up_to
-            and not torch._C._functorch.is_functorch_wrapped_tensor(confidence)
+            confidence.is_cuda and len(confidence) <= self.up_to and not is_transformed(confidence)
         )
 
 

@@ -60,7 +60,8 @@ def kde_ece(
     check_norm(norm)
     chance, happened = widened(confidence, outcome)
     both = torch.stack([chance, 1 - chance], dim=1)
-    accuracy, _, share = _estimate(both, happened[:, None], bandwidth, weights)
+    least = torch.finfo(confidence.dtype).tiny
+    accuracy, _, share = _estimate(both, happened[:, None], bandwidth, weights, least)
     return (share * _power(accuracy[:, 0] - chance, norm)).sum().to(confidence.dtype)
 
 
@@ -98,7 +99,11 @@ def canonical_kde_ece(
     (chances,) = widened(predictions.probs)
     happened = one_hot(predictions.labels, chances.shape[1]).to(chances.dtype)
     shares_of_class, log_density, share = _estimate(
-        chances, happened, bandwidth, predictions.weights
+        chances,
+        happened,
+        bandwidth,
+        predictions.weights,
+        torch.finfo(predictions.probs.dtype).tiny,
     )
     lonely = (log_density - log(_LEAST_DENSITY)).clamp(max=0).exp()
     errors = _power(lonely[:, None] * shares_of_class - chances, norm).sum(dim=1)
@@ -114,6 +119,7 @@ def _estimate(
     targets: Float[Tensor, "n targets"],
     bandwidth: float,
     weights: Tensor | None,
+    least: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Mean target around each point, log-density there, and the point's share of the whole."""
     limits = torch.finfo(points.dtype)
@@ -125,7 +131,8 @@ def _estimate(
     scale = torch.lgamma(shapes.sum(dim=1) + shapes.shape[1]) - torch.lgamma(shapes + 1).sum(dim=1)
     absent = limits.min / 4
     offsets = torch.where(counted > 0, scale + counted.clamp(min=limits.tiny).log(), absent)
-    log_points = points.clamp(min=limits.tiny).log()
+    # Below the least normal number of the type they came in, a slope would not fit into it.
+    log_points = points.clamp(min=least).log()
     # A compiler takes no gradient written by hand, and keeps the pairs.
     apply = _leave_one_out if torch.compiler.is_compiling() else _LeaveOneOut.apply
     means, log_density = apply(log_points, shapes, offsets, targets)

@@ -27,7 +27,9 @@ class Ascending:
     def first_tied(self) -> Int[Tensor, " n"]:
         """For each place, the first place that holds the same value."""
         if self._few:
-            return torch.searchsorted(self.values, self.values)
+            # A NaN sorts last and is found nowhere; it must not be looked up beyond the end.
+            last = max(len(self.values) - 1, 0)
+            return torch.searchsorted(self.values, self.values).clamp(max=last)
         starts = torch.cat([self._steps.new_ones(1), self._steps])
         return (self._places * starts).cummax(0).values
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import check_norm
+from .._checks import check_norm, is_transformed
 from ._binned import Binning, bin_totals, gap_norm
 from ._events import of_events
 
@@ -62,15 +62,12 @@ def sweep_ece(
     if binning not in get_args(Binning):
         raise ValueError(f'binning must be "width" or "mass"; got {binning!r}.')
     fixed = None if weights is None else weights.detach()
-    bin_of = monotone_bins(confidence.detach(), outcome.detach(), fixed, binning)
+    bin_of = _choose_bins(confidence.detach(), outcome.detach(), fixed, binning)
     mass, gap = bin_totals(bin_of, max(len(confidence), 1), outcome - confidence, weights=weights)
     return gap_norm(mass, gap, norm).to(confidence.dtype)
 
 
-# An operator of its own, because the search goes as far as the data say: a compiler calls it
-# without looking inside.
-@torch.library.custom_op("calibrant::monotone_bins", mutates_args=())
-def monotone_bins(
+def _monotone_bins(
     confidence: Tensor, outcome: Tensor, weights: Tensor | None, binning: str
 ) -> Tensor:
     """The bin of each sample, from 0, among the most bins whose accuracies rise."""
@@ -84,6 +81,22 @@ def monotone_bins(
         )
         bin_of[present] = levels.bins(levels.most_rising())
     return torch.from_numpy(bin_of).to(confidence.device)
+
+
+# An operator of its own, because the search goes as far as the data say: a compiler calls it
+# without looking inside.
+monotone_bins = torch.library.custom_op("calibrant::monotone_bins", _monotone_bins, mutates_args=())
+
+
+def _choose_bins(
+    confidence: Tensor, outcome: Tensor, weights: Tensor | None, binning: str
+) -> Tensor:
+    given = [x for x in (confidence, outcome, weights) if x is not None]
+    if torch.compiler.is_compiling() or any(map(is_transformed, given)):
+        chosen: Tensor = monotone_bins(confidence, outcome, weights, binning)
+        return chosen
+    # Called plainly, the function saves the second that a first call of an operator takes.
+    return _monotone_bins(confidence, outcome, weights, binning)
 
 
 @monotone_bins.register_fake
@@ -112,6 +125,7 @@ class _Levels:
         hits = np.bincount(self.level_of, weights=counted * happened)
         # Whole numbers add up exactly; anything else deserves a little patience.
         self.whole = bool((mass == np.rint(mass)).all() and (hits == np.rint(hits)).all())
+        self.whole &= mass.sum() * self.samples < 2**62  # products must fit
         self.slack = 0.0 if self.whole else 1e-9
         self.mass, self.hits = (np.concatenate([[0.0], x.cumsum()]) for x in (mass, hits))
         self.place = self.mass[:-1] / self.mass[-1] if binning == "mass" else self.values

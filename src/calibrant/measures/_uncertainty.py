@@ -115,5 +115,7 @@ def _accuracy_versus_uncertainty(
     if predictions.weights is not None:
         as_it_should = as_it_should * predictions.weights
         otherwise = otherwise * predictions.weights
-    good, bad = as_it_should.sum().clamp(min=_LEAST), otherwise.sum()
-    return (bad / good).log1p().to(predictions.entropy.dtype)
+    good, bad = as_it_should.sum(), otherwise.sum()
+    # As a share of the whole, so that the scale of weights is irrelevant.
+    least = (_LEAST * (good + bad).detach()).clamp(min=torch.finfo(good.dtype).tiny)
+    return (bad / torch.maximum(good, least)).log1p().to(predictions.entropy.dtype)
