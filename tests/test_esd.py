@@ -161,3 +161,11 @@ def test_two_samples_are_enough_for_the_naive_form_with_weights() -> None:
     masked = esd_naive(confidence, outcome, weights=torch.tensor([1.0, 1.0, 0.0]))
     assert masked > 0
     assert_close(masked, esd_naive(confidence[:2], outcome[:2]))
+
+
+def test_three_million_samples_are_not_too_many() -> None:
+    confidence = torch.linspace(0.5, 1.0, 3_000_000, requires_grad=True)
+    for measure in (esd, esd_naive):
+        value = measure(confidence, torch.ones(3_000_000))
+        assert value > 0
+        assert torch.autograd.grad(value, confidence)[0].isfinite().all()

@@ -105,7 +105,7 @@ def test_a_longer_search_changes_nothing(
 
 def test_happening_and_not_happening_are_alike_up_to_the_very_ends() -> None:
     confidence = torch.tensor([0.0, 5e-5, 3e-4, 0.002, 0.4], dtype=torch.float64)
-    outcome = confidence + 0.003 * torch.tensor([1.0, -1.0, -1.0, 1.0, 0.5])
+    outcome = confidence + 0.0009 * torch.tensor([1.0, -1.0, -1.0, 1.0, 0.5])
     assert_close(smooth_ece(1 - confidence, 1 - outcome), smooth_ece(confidence, outcome))
 
 

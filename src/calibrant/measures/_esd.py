@@ -81,7 +81,7 @@ def esd_naive(
     if n < 2:
         return 0 * (outcome - confidence).sum()
     below, _, _ = _sums_below(confidence, outcome)
-    return (below.square().sum() / (n * (n - 1) ** 2)).to(confidence.dtype)
+    return (below.square().sum() / (float(n) * (n - 1) ** 2)).to(confidence.dtype)
 
 
 def _sums_below(confidence: Tensor, outcome: Tensor) -> tuple[Tensor, Tensor, Ascending]:
@@ -91,13 +91,18 @@ def _sums_below(confidence: Tensor, outcome: Tensor) -> tuple[Tensor, Tensor, As
     return gap.cumsum(0)[ascending.last_tied] - gap, gap, ascending
 
 
+def _triples(n: int) -> float:
+    """Ordered triples of distinct samples: a float, since beyond 2 million no integer holds it."""
+    return float(n) * (n - 1) * (n - 2)
+
+
 def _unbiased(confidence: Tensor, outcome: Tensor) -> Tensor:
     n = len(confidence)
     below, gap, ascending = _sums_below(confidence, outcome)
     # A gap is among the squares of every other sample at or above it.
     at_or_above = n - 1 - ascending.first_tied
     total = below.square().sum() - (gap.square() * at_or_above).sum()
-    return (total / (n * (n - 1) * (n - 2))).to(confidence.dtype)
+    return (total / _triples(n)).to(confidence.dtype)
 
 
 def _unbiased_with_gradient(confidence: Tensor, outcome: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -106,7 +111,7 @@ def _unbiased_with_gradient(confidence: Tensor, outcome: Tensor) -> tuple[Tensor
     below, gap, ascending = _sums_below(confidence, outcome)
     at_or_above = n - 1 - ascending.first_tied
     own_squares = gap * at_or_above
-    triples = n * (n - 1) * (n - 2)
+    triples = _triples(n)
     value = (torch.dot(below, below) - torch.dot(gap, own_squares)) / triples
     from_here_up = below.flip(0).cumsum(0)[at_or_above]
     by_gap = ascending.unsort((from_here_up - below - own_squares) * (2 / triples))

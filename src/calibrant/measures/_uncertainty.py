@@ -113,9 +113,10 @@ def _accuracy_versus_uncertainty(
     as_it_should = accurate * certain + (1 - accurate) * uncertain
     otherwise = accurate * uncertain + (1 - accurate) * certain
     if predictions.weights is not None:
-        as_it_should = as_it_should * predictions.weights
-        otherwise = otherwise * predictions.weights
-    good, bad = as_it_should.sum(), otherwise.sum()
-    # As a share of the whole, so that the scale of weights is irrelevant.
-    least = (_LEAST * (good + bad).detach()).clamp(min=torch.finfo(good.dtype).tiny)
-    return (bad / torch.maximum(good, least)).log1p().to(predictions.entropy.dtype)
+        (weights,) = widened(predictions.weights)
+        total, present = weights.sum(), (weights > 0).sum()
+        # Of mean one over the samples present, so that only their proportions matter.
+        weights = weights * (present / torch.where(total > 0, total, 1))
+        as_it_should, otherwise = weights * as_it_should, weights * otherwise
+    good, bad = as_it_should.sum().clamp(min=_LEAST), otherwise.sum()
+    return (bad / good).log1p().to(predictions.entropy.dtype)

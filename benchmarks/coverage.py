@@ -1,0 +1,183 @@
+"""How often the intervals of `evaluate` hold the truth.
+
+Worlds of ten classes whose logits are drawn at random and whose labels are drawn from their
+softmax; the model reports the logits times a temperature, so at 1 it is calibrated and above 1
+over-confident. The truth of a row is its value on a population of two million with every
+outcome replaced by its chance, which leaves no noise.
+
+    python benchmarks/coverage.py --device cuda --processes 12   # minutes, on a GPU
+    python benchmarks/coverage.py --repetitions 20               # a look, on a CPU
+"""
+
+import argparse
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+from record import RESULTS, circumstances, number, write
+from torch import Tensor
+
+from calibrant import (
+    Predictions,
+    ece,
+    esd_naive,
+    ks_error,
+    label_binned_ece,
+    mce,
+    mmce,
+    smooth_ece,
+)
+from calibrant.evaluation._estimates import Estimate, estimates
+from calibrant.evaluation._ranking import auroc, risk_coverage_area
+from calibrant.evaluation._rows import rows_of_predictions
+
+CLASSES, SPREAD, POPULATION, DRAWS, LEVEL = 10, 2.0, 2_000_000, 1000, 0.95
+TEMPERATURES = (1.0, 1.1, 1.5, 2.0)
+SLOW = ("sweep_ece", "smooth_ece")
+
+
+def world(temperature: float, n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Logits that the model reports, and the true chances behind the labels."""
+    logits = SPREAD * torch.randn(n, CLASSES, generator=rng, dtype=torch.float64, device=rng.device)
+    return temperature * logits, logits.softmax(dim=1)
+
+
+def truths(temperature: float, rng: torch.Generator) -> dict[str, float]:
+    """Every row on the population, outcomes replaced by their chances."""
+    logits, chances = world(temperature, POPULATION, rng)
+    probs = logits.softmax(dim=1)
+    predicted = logits.argmax(dim=1)
+    confidence = probs.gather(1, predicted[:, None])[:, 0]
+    hit = chances.gather(1, predicted[:, None])[:, 0]
+    entropy = -(probs * probs.log()).sum(dim=1)
+    certain = entropy < torch.tensor(CLASSES).log() / 2
+
+    def classes(measure: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        return torch.stack([measure(probs[:, j], chances[:, j]) for j in range(CLASSES)])
+
+    by_class = [predicted == j for j in range(CLASSES)]
+    root_mean_square = partial(ece, norm=2, binning="mass")
+    found = {
+        "accuracy": hit.mean(),
+        "nll": -(chances * probs.log()).sum(dim=1).mean(),
+        "brier": (probs.square().sum(dim=1) - 2 * (probs * chances).sum(dim=1) + 1).mean(),
+        "ece": ece(confidence, hit),
+        "ece_l2": ece(confidence, hit, norm=2),
+        "mce": mce(confidence, hit),
+        "ece_mass": ece(confidence, hit, binning="mass"),
+        "ece_mass_l2": root_mean_square(confidence, hit),
+        "debiased_ece": root_mean_square(confidence, hit),
+        "label_binned_ece": label_binned_ece(confidence, hit),
+        "sweep_ece": root_mean_square(confidence, hit, bins=300),
+        "smooth_ece": smooth_ece(confidence, hit),
+        "ks_error": ks_error(confidence, hit),
+        "esd": esd_naive(confidence, hit),
+        "mmce": mmce(confidence, hit),
+        "auroc": auroc(confidence, hit),
+        "risk_coverage_area": risk_coverage_area(confidence, hit),
+        "class_wise_ece": classes(ece).mean(),
+        "marginal_ece": classes(root_mean_square).square().mean().sqrt(),
+        "per_class_ece": torch.stack(
+            [own.double().mean() * ece(confidence[own], hit[own]) for own in by_class]
+        ).sum(),
+        "avu": torch.where(certain, hit, 1 - hit).mean(),
+        "mean_entropy": entropy.mean(),
+    }
+    return {name: value.item() for name, value in found.items()}
+
+
+def repetition(
+    temperature: float, n: int, rng: torch.Generator, seed: int, rows: Iterable[str] | None
+) -> dict[str, Estimate]:
+    """One sample from the world, and its intervals."""
+    logits, chances = world(temperature, n, rng)
+    labels = torch.multinomial(chances, 1, generator=rng)[:, 0]
+    predictions = Predictions(logits, labels)
+    everyone = torch.ones(n, dtype=torch.float64, device=rng.device)
+    every = rows_of_predictions(predictions, everyone, 15)
+    chosen = {name: every[name] for name in rows or every}
+    return estimates(chosen, everyone, draws=DRAWS, level=LEVEL, seed=seed)
+
+
+def repetitions(
+    temperature: float, rows: list[str], arguments: argparse.Namespace, worker: int
+) -> dict[str, list[Estimate]]:
+    """One worker's share of the repetitions, the slow rows in the first few only."""
+    torch.set_num_threads(1)
+    rng = torch.Generator(arguments.device).manual_seed(arguments.seed + 1 + worker)
+    found: dict[str, list[Estimate]] = {name: [] for name in rows}
+    quick = [name for name in rows if name not in SLOW]
+    for k in range(worker, arguments.repetitions, arguments.processes):
+        chosen = rows if k < arguments.slow_repetitions else quick
+        for name, one in repetition(temperature, arguments.n, rng, k, chosen).items():
+            found[name].append(one)
+    return found
+
+
+def study(temperature: float, arguments: argparse.Namespace) -> list[dict[str, str]]:
+    """Coverage of every row in one world."""
+    rng = torch.Generator(arguments.device).manual_seed(arguments.seed)
+    truth = truths(temperature, rng)
+    found: dict[str, list[Estimate]] = {name: [] for name in truth}
+    share = partial(repetitions, temperature, list(truth), arguments)
+    with ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as workers:
+        for part in workers.map(share, range(arguments.processes)):
+            for name, some in part.items():
+                found[name] += some
+    return [
+        {"temperature": number(temperature), "row": name}
+        | summary(truth[name], found[name])
+        | {"n": str(arguments.n), "seed": str(arguments.seed)}
+        | circumstances(arguments.device)
+        for name in truth
+        if found[name]
+    ]
+
+
+def summary(truth: float, found: list[Estimate]) -> dict[str, str]:
+    """Coverage with its Monte-Carlo error, where it fails, and how wide the intervals are."""
+    times = len(found)
+    # What rounding makes of a truth of zero is not outside an interval that begins there.
+    slack = 1e-9
+    above = sum(one.low > truth + slack for one in found) / times
+    below = sum(one.high < truth - slack for one in found) / times
+    covered = 1 - above - below
+    return {
+        "truth": number(truth),
+        "mean_value": number(sum(one.value for one in found) / times),
+        "coverage": number(covered),
+        "monte_carlo_error": number((covered * (1 - covered) / times) ** 0.5),
+        "too_high": number(above),
+        "too_low": number(below),
+        "mean_width": number(sum(one.high - one.low for one in found) / times),
+        "repetitions": str(times),
+        "draws": str(found[0].draws),
+    }
+
+
+def main() -> None:
+    """Run the worlds and record them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--n", type=int, default=2000)
+    parser.add_argument("--repetitions", type=int, default=1000)
+    parser.add_argument("--slow-repetitions", type=int, default=100)
+    parser.add_argument("--temperatures", type=float, nargs="+", default=TEMPERATURES)
+    parser.add_argument("--seed", type=int, default=20261115)
+    parser.add_argument("--out", type=Path, default=RESULTS / "coverage.csv")
+    arguments = parser.parse_args()
+    rows = []
+    for temperature in arguments.temperatures:
+        rows += study(temperature, arguments)
+        write(arguments.out, rows)
+        for row in rows:
+            if row["temperature"] == number(temperature):
+                print(*list(row.values())[:9], flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""Measuring predictions: every number with an interval, tests, comparisons, decisions."""
+
+from ._comparison import Comparison as Comparison
+from ._comparison import compare as compare
+from ._conformal import prediction_sets as prediction_sets
+from ._decisions import Threshold as Threshold
+from ._decisions import threshold_for as threshold_for
+from ._decomposition import Decomposition as Decomposition
+from ._decomposition import decompose as decompose
+from ._estimates import Estimate as Estimate
+from ._evaluate import evaluate as evaluate
+from ._evaluate import evaluate_events as evaluate_events
+from ._evaluation import Evaluation as Evaluation
+from ._nulls import CalibrationTests as CalibrationTests
+from ._nulls import calibration_tests as calibration_tests
+from ._seeds import cohens_d as cohens_d
+from ._seeds import mean_and_sem as mean_and_sem
+from ._seeds import within_subject_sem as within_subject_sem
+from ._summary import Summary as Summary

@@ -1,0 +1,183 @@
+"""Which of two models is better, and could it be chance?"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from ..criteria import Criterion
+from ..measures import MEASURES
+from ..predictions import Predictions
+from ..scores import SCORES
+from ._weights import multinomial_weights
+
+COMPARED: dict[str, Criterion] = {
+    **{name: SCORES[name] for name in ("accuracy", "nll", "brier")},
+    **{name: MEASURES[name] for name in ("ece", "ks_error", "esd")},
+}
+"""What is compared unless something else is asked for."""
+
+_WIDTH = 80
+_HEADER = ("criterion", "first", "second", "difference", "low", "high", "p-value")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One criterion of two models: their values, first less second, interval and p-value."""
+
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences between two models on the same samples, by the name of the criterion."""
+
+    rows: dict[str, Difference]
+    n: int
+    draws: int
+    level: float
+
+    def __getitem__(self, name: str) -> Difference:
+        return self.rows[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_markdown(self) -> str:
+        """A table for a page."""
+        lines = [_HEADER, (":---", *["---:"] * 6), *self._cells()]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
+            (name, *(f"{x:.3g}" for x in asdict(row).values())) for name, row in self.rows.items()
+        ]
+
+    def __str__(self) -> str:
+        table = [_HEADER, *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        widths[0] = min(widths[0], _WIDTH - sum(widths[1:]) - 2 * len(widths[1:]))
+        return "\n".join(
+            name[: widths[0]].ljust(widths[0])
+            + "".join(
+                "  " + cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)
+            )
+            for name, *rest in table
+        )
+
+
+@torch.no_grad()
+def compare(
+    first: Tensor | ndarray,
+    second: Tensor | ndarray,
+    labels: Tensor | ndarray,
+    *,
+    criteria: Mapping[str, Criterion] = COMPARED,
+    probabilities: bool = False,
+    draws: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Comparison:
+    r"""Differences between two models judged on the same labels, with intervals and p-values.
+
+    Both are resampled together: a draw gives every sample a multinomial count, the same for
+    both models, so that what is hard for both cancels. With $\Delta$ the difference and
+    $\Delta^*$ its resamples, $\Delta^* - \Delta$ stands for the error of $\Delta$:
+
+    - interval: $2 \Delta$ less the quantiles of $\Delta^*$ (the basic bootstrap), in which the
+      upward bias that resampling adds to plug-in measures, such as ECE, is taken off again.
+    - p-value, two-sided: twice the smaller share of $\Delta^* - \Delta$ at or beyond $\Delta$ on
+      either side, $(1 + \#) / (1 + \mathrm{draws})$ each; it is below $1 - \mathrm{level}$ where
+      the interval leaves out zero.
+
+    It takes:
+
+    - `first`, `second`: logits `(n, classes)`, or probabilities if `probabilities` says so.
+    - `criteria`: by name; any criterion with a weighted form.
+
+    The p-values are not corrected for the number of criteria. In simulations at n = 500,
+    intervals at 95% covered 92 to 98% for `nll`, `brier`, `ks_error` and `esd`, and for `ece`
+    where both models were miscalibrated; 75% for `ece` where one was calibrated, and about 70%
+    for `debiased_ece`: do not rest a decision on those two alone.
+
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> logits = torch.randn(500, 3, generator=rng)
+    >>> labels = torch.multinomial(logits.softmax(1), 1, generator=rng)[:, 0]
+    >>> print(compare(3 * logits, logits, labels, draws=200))
+    criterion   first    second  difference      low    high  p-value
+    accuracy      0.6       0.6           0        0       0        1
+    nll          1.16     0.846       0.316    0.217   0.404  0.00995
+    brier       0.587     0.507      0.0799   0.0492   0.107  0.00995
+    ece         0.222    0.0632       0.159    0.121   0.222  0.00995
+    ks_error    0.222     0.019       0.203    0.189   0.266  0.00995
+    esd        0.0161  -0.00018      0.0163  0.00935  0.0228  0.00995
+
+    Efron & Tibshirani, "An Introduction to the Bootstrap", 1993; Davison & Hinkley, "Bootstrap
+    Methods and their Application", 1997, section 5.2.
+    """
+    if draws < 1 or not 0 < level < 1:
+        raise ValueError(
+            f"draws must be at least 1 and level between 0 and 1; got {draws} and {level}."
+        )
+    tables = [torch.as_tensor(table).detach() for table in (first, second)]
+    if tables[0].shape != tables[1].shape:
+        raise ValueError(
+            "first and second must have one shape, the same samples and classes; got "
+            f"{tuple(tables[0].shape)} and {tuple(tables[1].shape)}."
+        )
+    make = Predictions.from_probabilities if probabilities else Predictions
+    models = [make(table, torch.as_tensor(labels)) for table in tables]
+    ones = torch.ones(len(tables[0]), dtype=models[0].confidence.dtype, device=tables[0].device)
+    drawn: dict[str, list[Tensor]] = {name: [] for name in criteria}
+    for weights in multinomial_weights(ones, draws, seed):
+        for name, criterion in criteria.items():
+            a, b = (_judge_all(criterion, model, weights) for model in models)
+            drawn[name].append(a - b)
+    rows = {
+        name: _difference(
+            criterion(models[0]).item(), criterion(models[1]).item(), torch.cat(drawn[name]), level
+        )
+        for name, criterion in criteria.items()
+    }
+    return Comparison(rows, n=len(ones), draws=draws, level=level)
+
+
+def _judge_all(
+    criterion: Criterion, predictions: Predictions, weights: Float[Tensor, "draws n"]
+) -> Float[Tensor, " draws"]:
+    """The criterion under each row of weights: order and ties are found once for all rows."""
+
+    def judge(row: Tensor) -> Tensor:
+        return criterion(predictions.reweighted(row))
+
+    try:
+        return torch.vmap(judge)(weights).double()
+    except RuntimeError:  # a criterion that looks at its values cannot be mapped
+        return torch.stack([judge(row) for row in weights]).double()
+
+
+def _difference(
+    first: float, second: float, drawn: Float[Tensor, " draws"], level: float
+) -> Difference:
+    delta = first - second
+    tails = torch.tensor([(1 + level) / 2, (1 - level) / 2], dtype=drawn.dtype)
+    low, high = (2 * delta - drawn.quantile(tails.to(drawn.device))).tolist()
+    error = drawn - delta
+    beyond = min(int((error >= delta).sum()), int((error <= delta).sum()))
+    p_value = min(1.0, 2 * (1 + beyond) / (1 + len(drawn)))
+    return Difference(first, second, delta, low, high, p_value)

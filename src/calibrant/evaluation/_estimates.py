@@ -1,0 +1,68 @@
+"""Every row's value with its interval, from one set of resamples."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ._interval import inverted, percentile
+from ._resampled import AlongRay
+from ._rows import Row
+from ._weights import multinomial_weights
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, and the interval that holds its true value at the level asked for.
+
+    - `value`: measured on the sample. `low`, `high`: the interval for the population.
+    - `draws`: resamples behind the interval.
+
+    The value of a measure that is biased upwards may lie above its interval.
+    """
+
+    value: float
+    low: float
+    high: float
+    draws: int
+
+
+@torch.no_grad()
+def estimates(
+    rows: Mapping[str, Row], weights: Float[Tensor, " n"], *, draws: int, level: float, seed: int
+) -> dict[str, Estimate]:
+    """All rows share the resamples, of which a slow one may use only the first few."""
+    limits = {name: min(draws, row.resampled.most or draws) for name, row in rows.items()}
+    kept: dict[str, list[Tensor]] = {name: [] for name in rows}
+    done = 0
+    for block in multinomial_weights(weights, draws, seed):
+        for name, row in rows.items():
+            left = limits[name] - done
+            if left > 0:
+                # The very block where it is used whole, so that rows can share totals of it.
+                kept[name].append(_of_block(row, block if left >= len(block) else block[:left]))
+        done += len(block)
+    found = {}
+    for name, row in rows.items():
+        value, resamples = row.value().item(), torch.cat(kept[name])
+        if isinstance(row.resampled, AlongRay):
+            scales = _scales(row.resampled, weights)
+            # What rounding leaves of a truth of zero is zero.
+            truth = torch.where((at := row.resampled.truth(scales)) > 1e-8, at, 0)
+            low, high = inverted(value, resamples, truth, scales, level)
+        else:
+            low, high = percentile(resamples, level)
+        found[name] = Estimate(value, low, high, limits[name])
+    return found
+
+
+def _of_block(row: Row, weights: Tensor) -> Tensor:
+    if isinstance(row.resampled, AlongRay):
+        return row.resampled.moved(weights, _scales(row.resampled, weights))
+    return row.resampled.draw(weights)
+
+
+def _scales(resampled: AlongRay, like: Tensor) -> Tensor:
+    return torch.tensor(resampled.scales, dtype=like.dtype, device=like.device)

@@ -1,0 +1,172 @@
+"""Measure predictions: every score and measure at once, with intervals."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .._checks import check_weights
+from ..measures._precision import widened, widest
+from ..predictions import Predictions
+from ..scores import nll
+from . import _inputs as inputs
+from ._estimates import estimates
+from ._evaluation import Evaluation
+from ._inputs import Numbers
+from ._resampled import Mean
+from ._rows import Row, rows_of_events, rows_of_predictions
+
+Rows = Callable[[Tensor | slice], dict[str, Row]]
+
+
+def evaluate(
+    logits: Numbers,
+    labels: Numbers,
+    *,
+    probabilities: bool = False,
+    weights: Numbers | None = None,
+    groups: Numbers | None = None,
+    bins: int = 15,
+    draws: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Evaluation:
+    """Every score and measure of some predictions, each with an interval for its true value.
+
+    - `logits`: `(n, classes)`, a torch tensor on any device or a NumPy array. With
+      `probabilities=True`, rows of probabilities, or `(n,)` chances of class 1.
+    - `labels`: the index of the true class of each sample.
+    - `weights`: how much each sample counts; those a resample draws are multiplied by it.
+    - `groups`: a name or number per sample; each group is evaluated on its own as well.
+    - `bins`: of every binned measure. `draws`: resamples, fewer for slow rows, which say so.
+    - `level`: of the intervals. `seed`: the same seed gives the same intervals.
+
+    The values are those of the criteria of the same names. The intervals are for what the
+    whole population would give: estimates that are biased upwards, such as `ece`, are
+    corrected for it, so a value may lie above its own interval, and an interval that begins at
+    zero means that the model may be calibrated. See docs/decisions/intervals.md.
+
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> logits = 2 * torch.randn(500, 3, generator=rng)
+    >>> labels = torch.multinomial(logits.softmax(dim=1), 1, generator=rng)[:, 0]
+    >>> evaluation = evaluate(3 * logits, labels, draws=100)
+    >>> evaluation["ece"].value > evaluation["ece"].low > 0.05
+    True
+    """
+    inputs.check_settings(bins, draws, level)
+    told = inputs.tensor("logits", logits)
+    predictions = _predictions(told, inputs.tensor("labels", labels, told.device), probabilities)
+    counted = inputs.as_weights(weights, told)
+    check_weights(counted, told)
+
+    def rows(own: Tensor | slice) -> dict[str, Row]:
+        some = _part(predictions, counted, own)
+        return rows_of_predictions(some, _all_or(counted, own, told, len(some)), bins)
+
+    return _evaluation(rows, counted, told, groups, draws, level, seed, bins)
+
+
+def evaluate_events(
+    confidence: Numbers,
+    outcome: Numbers,
+    *,
+    weights: Numbers | None = None,
+    groups: Numbers | None = None,
+    bins: int = 15,
+    draws: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Evaluation:
+    """The same where only "how sure" and "was it right" are known: language models, agents, logs.
+
+    - `confidence`: between 0 and 1, one per event. `outcome`: 0 or 1, or booleans.
+    - `weights`, `groups`, `bins`, `draws`, `level`, `seed`: as in `evaluate`.
+
+    Here `accuracy` is the share of events that happened, `brier` the mean squared gap, half of
+    the two-class score, and `nll` the logarithmic loss of the chance given to what happened.
+
+    >>> evaluation = evaluate_events([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1], draws=50)
+    >>> evaluation["accuracy"].value
+    0.75
+    """
+    inputs.check_settings(bins, draws, level)
+    sure = inputs.tensor("confidence", confidence)
+    right = inputs.tensor("outcome", outcome, sure.device)
+    inputs.check_events(sure, right)
+    inputs.check_enough(len(sure))
+    sure = sure.float() if sure.dtype in (torch.float16, torch.bfloat16) else sure
+    right = right.to(sure.dtype)
+    counted = inputs.as_weights(weights, sure)
+    check_weights(counted, sure)
+
+    def rows(own: Tensor | slice) -> dict[str, Row]:
+        chance, happened = sure[own], right[own]
+        some = None if counted is None else counted[own]
+        everyone = _all_or(counted, own, sure, len(chance))
+        told = Predictions.from_probabilities(chance, happened.long(), weights=some)
+        scores = {
+            "accuracy": happened,
+            "nll": nll.per_sample(told),
+            "brier": (happened - chance).square(),
+            "mean_confidence": chance,
+        }
+        means = {name: _mean(told, values) for name, values in scores.items()}
+        return means | rows_of_events(chance, happened, everyone, some, bins)
+
+    return _evaluation(rows, counted, sure, groups, draws, level, seed, bins)
+
+
+def _predictions(told: Tensor, labels: Tensor, probabilities: bool) -> Predictions:
+    if told.is_floating_point():
+        inputs.check_no_nan("probabilities" if probabilities else "logits", told)
+    build = Predictions.from_probabilities if probabilities else Predictions
+    predictions = build(told, labels)
+    inputs.check_labels_in_range(predictions.labels, predictions.classes)
+    inputs.check_enough(len(predictions))
+    return predictions
+
+
+def _part(predictions: Predictions, counted: Tensor | None, own: Tensor | slice) -> Predictions:
+    """Some of the samples, with what is known of them already."""
+    some = Predictions._unchecked(
+        predictions.logits[own],
+        predictions.labels[own],
+        None if counted is None else counted[own],
+    )
+    some._derived.update({name: x[own] for name, x in predictions._derived.items()})
+    return some
+
+
+def _evaluation(
+    rows: Rows,
+    counted: Tensor | None,
+    like: Tensor,
+    groups: Numbers | None,
+    draws: int,
+    level: float,
+    seed: int,
+    bins: int,
+) -> Evaluation:
+    def one(own: Tensor | slice, n: int) -> Evaluation:
+        everyone = _all_or(counted, own, like, n)
+        found = estimates(rows(own), everyone, draws=draws, level=level, seed=seed)
+        return Evaluation(found, n, settings)
+
+    settings = {"bins": bins, "draws": draws, "level": level, "seed": seed}
+    parts = {} if groups is None else inputs.members(groups, len(like))
+    whole = one(slice(None), len(like))
+    each = {
+        name: one(torch.as_tensor(own, device=like.device), len(own)) for name, own in parts.items()
+    }
+    return Evaluation(whole.rows, whole.n, settings, each)
+
+
+def _all_or(counted: Tensor | None, own: Tensor | slice, like: Tensor, n: int) -> Tensor:
+    if counted is not None:
+        return counted[own]
+    return torch.ones(n, dtype=widest(like.device), device=like.device)
+
+
+def _mean(told: Predictions, values: Tensor) -> Row:
+    (wide,) = widened(values)
+    return Row(lambda: told.mean_of(lambda _: values), Mean(wide))

@@ -1,0 +1,124 @@
+"""What was measured: every number with its interval, to print and to keep."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from . import _table as table
+from ._estimates import Estimate
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One row per score and measure, each with an interval; printed, a table.
+
+    - `rows`: by name, in the order of the table.
+    - `n`: how many samples.
+    - `settings`: what was asked for (`bins`, `draws`, `level`, `seed`).
+    - `groups`: an evaluation of each group, by name, where groups were given.
+
+    >>> evaluation = Evaluation({"ece": Estimate(0.05, 0.04, 0.06, 1000)}, 5000, {"draws": 1000})
+    >>> evaluation["ece"].value
+    0.05
+    """
+
+    rows: Mapping[str, Estimate]
+    n: int
+    settings: Mapping[str, float]
+    groups: Mapping[str, "Evaluation"] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Estimate:
+        if name not in self.rows:
+            raise KeyError(f"no row is called {name!r}; there are {', '.join(self.rows)}.")
+        return self.rows[name]
+
+    @property
+    def worst_group(self) -> str | None:
+        """The group whose calibration error is the largest, by `ece`."""
+        return max(self.groups, key=lambda name: self.groups[name]["ece"].value, default=None)
+
+    @property
+    def worst_gap(self) -> Estimate | None:
+        """The `ece` of the worst group."""
+        return None if self.worst_group is None else self.groups[self.worst_group]["ece"]
+
+    def __str__(self) -> str:
+        return "\n".join(self._parts(table.plain))
+
+    def to_markdown(self) -> str:
+        """The same table for a page."""
+        return "\n\n".join(self._parts(table.markdown))
+
+    def _parts(self, render: Callable[[list[str], list[list[str]]], str]) -> list[str]:
+        draws = int(self.settings.get("draws", 0))
+        percent = f"{100 * self.settings.get('level', 0.95):g}% interval"
+        parts = [
+            f"{self.n:,} samples, {draws:,} draws",
+            render(["", "value", percent, ""], table.lines(self.rows, draws=draws)),
+        ]
+        if self.groups:
+            body = [
+                [name, f"{one.n:,}", *table.lines({name: one["ece"]}, draws=draws)[0][1:3]]
+                for name, one in self.groups.items()
+            ]
+            parts.append(render(["group", "samples", "ece", percent], body))
+            parts.append(f"worst gap: {table.short(str(self.worst_group))}")
+        return parts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries and numbers."""
+        found: dict[str, Any] = {
+            "n": self.n,
+            "settings": dict(self.settings),
+            "rows": {name: asdict(row) for name, row in self.rows.items()},
+        }
+        if self.worst_gap is not None:
+            found["groups"] = {name: one.to_dict() for name, one in self.groups.items()}
+            found["worst_gap"] = {"group": self.worst_group} | asdict(self.worst_gap)
+        return found
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> "Evaluation":
+        """What `to_dict` gave, or what was read from `to_json`."""
+        return cls(
+            {name: Estimate(**row) for name, row in kept["rows"].items()},
+            kept["n"],
+            kept["settings"],
+            {name: cls.from_dict(one) for name, one in kept.get("groups", {}).items()},
+        )
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """As JSON, and into a file where a path is given: the whole file or none of it."""
+        text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+        if path is not None:
+            _write_whole(Path(path), text)
+        return text
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a line per row (and group)."""
+        try:
+            pandas: Any = import_module("pandas")
+        except ImportError as missing:
+            raise ImportError("to_frame needs pandas: pip install pandas") from missing
+        lines = [{"group": "", "row": name} | asdict(row) for name, row in self.rows.items()]
+        for group, one in self.groups.items():
+            lines += [{"group": group, "row": name} | asdict(row) for name, row in one.rows.items()]
+        if not self.groups:
+            lines = [{key: line[key] for key in line if key != "group"} for line in lines]
+        return pandas.DataFrame(lines)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,38 @@
+"""Forecasts of events, taken from predictions or given as a pair."""
+
+from typing import Any, TypeAlias
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ..predictions import Predictions
+from ._inputs import check_events, tensor
+
+Forecasts: TypeAlias = Predictions | tuple[Any, Any]
+"""Predictions, whose top label is judged, or a pair `(confidence, outcome)`."""
+
+
+def events(forecasts: Forecasts) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """How sure, and whether it happened: two vectors on the CPU, the outcomes in float64.
+
+    >>> events(([0.9, 0.6], [True, False]))
+    (tensor([0.9000, 0.6000], dtype=torch.float64), tensor([1., 0.], dtype=torch.float64))
+    """
+    if isinstance(forecasts, Predictions):
+        refuse_weights(forecasts)
+        forecasts = forecasts.confidence, forecasts.correct
+    names = ("confidence", "outcome")
+    confidence, outcome = (tensor(*pair).cpu() for pair in zip(names, forecasts, strict=True))
+    check_events(confidence, outcome)
+    if len(confidence) == 0:
+        raise ValueError("forecasts must hold at least one event; got none.")
+    return confidence, outcome.double()
+
+
+def refuse_weights(predictions: Predictions) -> None:
+    """What rests on samples drawn alike has no form for samples that count unequally."""
+    if predictions.weights is not None:
+        raise ValueError(
+            "predictions must not have weights here: the guarantee is for samples that count "
+            "alike. Pass Predictions(logits, labels)."
+        )

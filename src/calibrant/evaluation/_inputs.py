@@ -1,0 +1,122 @@
+"""What `evaluate` takes, made into tensors; one sentence where it cannot be."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..measures._precision import widest
+
+Numbers = Tensor | NDArray[Any] | Sequence[Any]
+
+# The fewest samples from which anything can be said about spread.
+_FEWEST = 3
+
+
+def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
+    """A tensor as it is, an array or a list as a tensor that shares its memory where it can."""
+    if isinstance(x, Tensor):
+        return x.detach()
+    try:
+        array = np.ascontiguousarray(x)
+        return torch.as_tensor(array if array.flags.writeable else array.copy(), device=device)
+    except (TypeError, ValueError) as wrong:
+        raise TypeError(
+            f"{name} must be a torch tensor or a NumPy array of numbers; "
+            f"got {type(x).__name__}. Pass np.asarray({name}, dtype=float)."
+        ) from wrong
+
+
+def as_weights(weights: Numbers | None, like: Tensor) -> Tensor | None:
+    """Weights in double precision, whatever numbers they were."""
+    if weights is None:
+        return None
+    given = tensor("weights", weights, like.device).to(widest(like.device))
+    if given.shape == (len(like),) and not bool(given.sum() > 0):
+        raise ValueError("weights must not all be zero. Leave them out to count every sample once.")
+    return given
+
+
+def check_enough(n: int, where: str = "") -> None:
+    """Fewer than three samples have no spread."""
+    if n < _FEWEST:
+        raise ValueError(
+            f"evaluation needs at least {_FEWEST} samples{where}; got {n}. "
+            "Gather more before measuring calibration."
+        )
+
+
+def check_no_nan(name: str, x: Tensor) -> None:
+    """Name the first row that is not a number."""
+    bad = x.isnan() if x.ndim == 1 else x.isnan().any(dim=1)
+    if bool(bad.any()):
+        first = int(bad.nonzero()[0, 0])
+        raise ValueError(
+            f"{name} must hold numbers; got NaN in row {first} (counted from 0), the first of "
+            f"{int(bad.sum())}. Leave such rows out, or find where they come from."
+        )
+
+
+def check_labels_in_range(labels: Tensor, classes: int) -> None:
+    """Also on a device, where `Predictions` does not look."""
+    low, high = (int(extreme) for extreme in labels.aminmax())
+    if low < 0 or high >= classes:
+        raise ValueError(
+            f"labels must lie between 0 and {classes - 1}, since logits have {classes} columns; "
+            f"got {low if low < 0 else high}. Leave out ignored positions first."
+        )
+
+
+def check_events(confidence: Tensor, outcome: Tensor) -> None:
+    """Chances between 0 and 1, and whether each event happened."""
+    if confidence.ndim != 1 or not confidence.is_floating_point():
+        raise ValueError(
+            "confidence must hold one floating-point number per event; "
+            f"got {confidence.dtype} of shape {tuple(confidence.shape)}. "
+            "For logits or a table of probabilities use evaluate."
+        )
+    if outcome.shape != confidence.shape:
+        raise ValueError(
+            f"outcome must hold one entry per confidence, {len(confidence)} in all; "
+            f"got shape {tuple(outcome.shape)}."
+        )
+    check_no_nan("confidence", confidence)
+    if not bool(((confidence >= 0) & (confidence <= 1)).all()):
+        raise ValueError(
+            f"confidence must lie between 0 and 1; got {confidence.min().item():.3g} to "
+            f"{confidence.max().item():.3g}. For percentages divide by 100; for log-odds pass "
+            "torch.sigmoid(confidence)."
+        )
+    if not bool(((outcome == 0) | (outcome == 1)).all()):
+        raise ValueError(
+            "outcome must be 0 or 1, whether each event happened; "
+            f"got {outcome.min().item():.3g} to {outcome.max().item():.3g}."
+        )
+
+
+def check_settings(bins: object, draws: object, level: object) -> None:
+    """Whole numbers above zero, and a level between none and all."""
+    for name, value in (("bins", bins), ("draws", draws)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            usual = 15 if name == "bins" else 1000
+            raise ValueError(
+                f"{name} must be a whole number, at least 1; got {value!r}. Usual is {usual}."
+            )
+    if not isinstance(level, float) or not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1; got {level!r}. Usual is 0.95.")
+
+
+def members(groups: Numbers, n: int) -> dict[str, NDArray[np.int64]]:
+    """The samples of each group, by the group's name, in the order of the names."""
+    names = groups.cpu().numpy() if isinstance(groups, Tensor) else np.asarray(groups)
+    if names.shape != (n,):
+        raise ValueError(
+            f"groups must hold one entry per sample, {n} in all; got shape {names.shape}."
+        )
+    found = {str(name): np.flatnonzero(names == name) for name in np.unique(names)}
+    for name, own in found.items():
+        check_enough(len(own), f" in every group, also in {name!r}")
+    return found

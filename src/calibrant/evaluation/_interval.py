@@ -1,0 +1,52 @@
+"""From resamples to an interval."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def percentile(draws: Float[Tensor, " draws"], level: float) -> tuple[float, float]:
+    """The middle of the resampled values: for statistics whose bias is small beside their spread.
+
+    >>> percentile(torch.arange(101.0), 0.9)
+    (5.0, 95.0)
+    """
+    tails = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=draws.dtype)
+    low, high = draws.quantile(tails.to(draws.device)).tolist()
+    return low, high
+
+
+def inverted(
+    value: float,
+    moved: Float[Tensor, "draws scales"],
+    truth: Float[Tensor, " scales"],
+    scales: Float[Tensor, " scales"],
+    level: float,
+) -> tuple[float, float]:
+    """The truths along the ray under which the value would not be surprising.
+
+    - `value`: the estimate. `moved`: its resamples had the truth been each of `truth`.
+
+    The lower end is the truth whose resamples reach the value by chance only, the upper end
+    the one whose resamples fall short of it by chance only. A value luckier than the median
+    of a perfect model says no more than that median would. The reasons are in
+    docs/decisions/intervals.md.
+    """
+    tails = torch.tensor([(1 + level) / 2, (1 - level) / 2], dtype=moved.dtype)
+    quantiles = moved.quantile(tails.to(moved.device), dim=0).cummax(dim=1).values
+    most, least = quantiles.tolist()
+    ray, grid = truth.tolist(), scales.tolist()
+    low = next((k for k, reached in enumerate(most) if reached >= value), len(grid))
+    seen = max(value, moved[:, 0].median().item())
+    high = next((k for k, reached in enumerate(least) if reached > seen), len(grid))
+    return _between(ray, most, low, value), _between(ray, least, high, seen)
+
+
+def _between(ray: list[float], rising: list[float], k: int, value: float) -> float:
+    """The truth where a rising curve reaches a value, before `k`; its last slope goes on."""
+    if k == 0:
+        return ray[0]
+    k = min(k, len(ray) - 1)
+    step = rising[k] - rising[k - 1]
+    share = (value - rising[k - 1]) / step if step > 0 else 1.0
+    return ray[k - 1] + share * (ray[k] - ray[k - 1])

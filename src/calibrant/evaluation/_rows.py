@@ -1,0 +1,145 @@
+"""The rows of an evaluation: for each a criterion, and how it is resampled."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from torch import Tensor
+
+from ..criteria import Criterion, class_wise, per_class
+from ..measures import (
+    debiased_ece,
+    ece,
+    esd,
+    ks_error,
+    label_binned_ece,
+    mce,
+    mmce,
+    smooth_ece,
+    sweep_ece,
+)
+from ..measures._binned import assign_bins
+from ..measures._precision import widened
+from ..predictions import Predictions
+from ..scores import Score, accuracy, brier, nll
+from ._binned_draws import (
+    BinnedDraws,
+    by_cell,
+    by_mass,
+    by_width,
+    debiased_gap,
+    l2_gap,
+    largest_gap,
+    total_gap,
+)
+from ._class_draws import OverClasses
+from ._ranking import auroc, risk_coverage_area
+from ._resampled import Events, Mean, Resampled
+from ._running_draws import EsdDraws, KsDraws, MmceDraws, RankingDraws
+from ._slow_draws import LabelBinnedDraws, SmoothDraws, SweepDraws
+from ._uncertainty import avu, mean_entropy
+
+# Draws times samples times classes that are judged in a few seconds, in bins of equal width
+# and of equal mass.
+_BY_WIDTH, _BY_MASS = 2**27, 2**25
+# Below this the ends of an interval are guesses.
+_FEWEST = 100
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statistic's value, and how it is resampled."""
+
+    value: Callable[[], Tensor]
+    resampled: Resampled
+
+
+def rows_of_events(
+    confidence: Tensor, outcome: Tensor, weights: Tensor, counted: Tensor | None, bins: int
+) -> dict[str, Row]:
+    """What needs only how sure and whether it was right.
+
+    - `weights`: one number per sample, `counted`: the same, or nothing where all count once.
+    """
+    events = Events.of(confidence, outcome, weights)
+    width, mass = by_width(events, bins), by_mass(events, bins)
+    settings = {} if counted is None else {"weights": counted}
+
+    def row(measure: Callable[..., Tensor], resampled: Resampled, **more: object) -> Row:
+        return Row(partial(measure, confidence, outcome, **more, **settings), resampled)
+
+    by = partial(BinnedDraws, events)
+    return {
+        "ece": row(ece, by(width, total_gap), bins=bins),
+        "ece_l2": row(ece, by(width, l2_gap), bins=bins, norm=2),
+        "mce": row(mce, by(width, largest_gap), bins=bins),
+        "ece_mass": row(ece, by(mass, total_gap), bins=bins, binning="mass"),
+        "ece_mass_l2": row(ece, by(mass, l2_gap), bins=bins, norm=2, binning="mass"),
+        "label_binned_ece": row(label_binned_ece, LabelBinnedDraws(events, bins), bins=bins),
+        "debiased_ece": row(debiased_ece, by(mass, debiased_gap, l2_gap), bins=bins),
+        "sweep_ece": row(sweep_ece, SweepDraws(events)),
+        "smooth_ece": row(smooth_ece, SmoothDraws(events)),
+        "ks_error": row(ks_error, KsDraws(events)),
+        "esd": row(esd, EsdDraws(events)),
+        "mmce": row(mmce, MmceDraws(events)),
+        "auroc": row(auroc, RankingDraws(auroc, events)),
+        "risk_coverage_area": row(risk_coverage_area, RankingDraws(risk_coverage_area, events)),
+    }
+
+
+def rows_of_predictions(predictions: Predictions, weights: Tensor, bins: int) -> dict[str, Row]:
+    """Every row: the scores, what is measured class by class, and the rows of events."""
+    scores = {"accuracy": accuracy, "nll": nll, "brier": brier}
+    uncertainty = {"avu": avu, "mean_entropy": mean_entropy}
+    events = rows_of_events(
+        predictions.confidence, predictions.correct, weights, predictions.weights, bins
+    )
+    return (
+        {name: _score(score, predictions) for name, score in scores.items()}
+        | events
+        | _by_class(predictions, weights, bins)
+        | {name: _score(score, predictions) for name, score in uncertainty.items()}
+    )
+
+
+def _score(score: Score[[]], predictions: Predictions) -> Row:
+    (values,) = widened(score.per_sample(predictions))
+    return Row(partial(score, predictions), Mean(values))
+
+
+def _by_class(predictions: Predictions, weights: Tensor, bins: int) -> dict[str, Row]:
+    classes, n = predictions.classes, len(predictions)
+    by_width_at_most = max(_FEWEST, _BY_WIDTH // (n * classes))
+    by_mass_at_most = max(_FEWEST, _BY_MASS // (n * classes))
+
+    def one(j: int) -> Events:
+        happened = (predictions.labels == j).to(predictions.probs.dtype)
+        return Events.of(predictions.probs[:, j], happened, weights)
+
+    def width(j: int) -> BinnedDraws:
+        return BinnedDraws(events := one(j), by_width(events, bins), total_gap)
+
+    def mass(j: int) -> BinnedDraws:
+        return BinnedDraws(events := one(j), by_mass(events, bins), l2_gap)
+
+    top = Events.of(predictions.confidence, predictions.correct, weights)
+    bin_of = assign_bins(predictions.confidence, bins=bins, binning="width")
+    cells = by_cell(top, predictions.predicted * bins + bin_of, classes * bins)
+    criteria: dict[str, tuple[Criterion, Resampled]] = {
+        "class_wise_ece": (
+            class_wise(partial(ece, bins=bins)),
+            OverClasses(classes, width, 1, by_width_at_most),
+        ),
+        "marginal_ece": (
+            class_wise(partial(ece, bins=bins, norm=2, binning="mass"), norm=2),
+            OverClasses(classes, mass, 2, by_mass_at_most),
+        ),
+        "per_class_ece": (
+            per_class(partial(ece, bins=bins)),
+            BinnedDraws(top, cells, total_gap),
+        ),
+    }
+    return {
+        name: Row(partial(criterion, predictions), resampled)
+        for name, (criterion, resampled) in criteria.items()
+    }

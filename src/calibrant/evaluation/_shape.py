@@ -1,0 +1,58 @@
+"""What the truth behind some gaps may look like, with the noise taken out."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..measures._binned import assign_bins
+
+# Bins of equal mass in which the gaps are compared with their own noise.
+_BINS = 15
+
+
+def expected_gap(
+    confidence: Float[Tensor, " n"],
+    gap: Float[Tensor, " n"],
+    weights: Float[Tensor, " n"],
+) -> Float[Tensor, " n"]:
+    r"""For each sample, the gap to expect at its confidence.
+
+    The mean gap, and as much of the slope in the confidence, and of what mean and slope leave,
+    as is more than chance: the slope is shrunk by $(1 - 1/z^2)_+$, the rest, over equal-mass
+    bins, by James and Stein's factor $(1 - (M - 2) / \chi^2)_+$. Noise goes to zero; a real
+    bump stays. A mean within one standard error of zero is put at one standard error: a
+    truth of one sign is the hardest to tell from none, so it is never ruled out.
+
+    >>> confidence = torch.linspace(0, 1, 100, dtype=torch.float64)
+    >>> expected_gap(confidence, 0.3 - 0.2 * confidence, torch.ones(100))[[0, -1]]
+    tensor([0.3000, 0.1000], dtype=torch.float64)
+    """
+    total = weights.sum().clamp(min=torch.finfo(gap.dtype).tiny)
+    share = weights / total
+    mean = (share * gap).sum()
+    centred = confidence - (share * confidence).sum()
+    spread = (share * centred.square()).sum()
+    lever = share * centred / torch.where(spread > 0, spread, 1)
+    slope = (lever * gap).sum()
+    rest = gap - mean - slope * centred
+    # Standard errors from what is left: a line that explains everything has none.
+    mean_error = (share * rest).square().sum().sqrt()
+    slope_noise = (lever * rest).square().sum()
+    far = torch.where(mean < 0, -1, 1) * torch.maximum(mean.abs(), mean_error)
+    slope = slope * _beyond_chance(slope.square(), slope_noise)
+    return far + slope * centred + _real_part(confidence, rest, share) * rest
+
+
+def _real_part(confidence: Tensor, rest: Tensor, share: Tensor) -> Tensor:
+    """How much of the residual gaps is more than chance."""
+    bin_of = assign_bins(confidence, bins=_BINS, binning="mass", weights=share)
+    empty = torch.zeros(_BINS, dtype=rest.dtype, device=rest.device)
+    sums = empty.index_add(0, bin_of, share * rest)
+    noise = empty.index_add(0, bin_of, (share * rest).square())
+    filled = noise > 0
+    chi_square = (sums.square() / torch.where(filled, noise, 1)).sum()
+    return _beyond_chance(chi_square, (filled.sum() - 2).clamp(min=0).to(rest.dtype))
+
+
+def _beyond_chance(square: Tensor, noise: Tensor) -> Tensor:
+    return (1 - noise / torch.where(square > 0, square, 1)).clamp(0, 1)

@@ -1,0 +1,184 @@
+"""Sweep, smooth and label-binned errors of many resamples."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..measures._binned import assign_bins, bin_mean
+from ..measures._smooth import _deposit, _integral_of_size, _smoothed, _Waves
+from ..measures._sweep import monotone_bins
+from ._binned_draws import Binned, Totals, by_cell, by_width, l2_gap
+from ._ranking import Levels
+from ._resampled import AlongRay, Events
+
+# Steps of the secant rule after which the width is known to the last digits.
+_STEPS = 8
+
+
+@dataclass(frozen=True)
+class SweepDraws(AlongRay):
+    """The sweep's search cannot be shared between resamples: one at a time, so fewer of them."""
+
+    events: Events
+    most: int | None = 100
+
+    def _totals(self, weights: Tensor) -> Totals:
+        events = self.events
+        bin_of = monotone_bins(
+            events.confidence, events.outcome.to(events.confidence.dtype), weights, "mass"
+        )
+        return by_cell(events, bin_of, int(bin_of.max()) + 1)(weights[None])
+
+    def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+        """One search for each row."""
+        found = (self._totals(row) for row in weights)
+        return torch.cat([l2_gap(totals, totals.gap[:, None])[:, 0] for totals in found])
+
+    def moved(
+        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "draws scales"]:
+        """The bins of each resample, its gaps moved."""
+        found = (self._totals(row) for row in weights)
+        return torch.cat([l2_gap(totals, totals.moved(scales)) for totals in found])
+
+
+@dataclass(frozen=True)
+class SmoothDraws(AlongRay):
+    """The fixed point of every resample by the secant rule, all at once."""
+
+    events: Events
+    most: int | None = 100
+    scales: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
+
+    @cached_property
+    def waves(self) -> _Waves:
+        """The same for every resample."""
+        return _Waves(self.events.gap)
+
+    def _strength(self, charge: Tensor) -> Tensor:
+        """Waves in each row of charges."""
+        place = self.events.confidence.to(charge.dtype)
+        grid = torch.vmap(_deposit, in_dims=(None, 0))(place, charge)
+        return torch.vmap(self.waves.of)(grid)
+
+    def _charges(self, weights: Tensor) -> Tensor:
+        total = weights.sum(dim=1)
+        return weights * self.events.gap / torch.where(total > 0, total, 1)[:, None]
+
+    def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+        """Each row's own fixed point."""
+        return self._fixed_point(self._strength(self._charges(weights)))
+
+    def moved(
+        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "draws scales"]:
+        """Strengths add up as gaps do."""
+        observed, expected = self._strength(
+            torch.stack([self.events.shares(x) for x in (self.events.gap, self.events.expected)])
+        )
+        noise = self._strength(self._charges(weights)) - observed
+        return torch.stack(
+            [self._fixed_point(noise + s * expected) for s in scales.tolist()], dim=1
+        )
+
+    def _fixed_point(self, strength: Tensor) -> Tensor:
+        def excess(width: Tensor) -> Tensor:
+            remaining = torch.vmap(
+                lambda each, at: _integral_of_size(self.waves.seen(_smoothed(each, at)))
+            )
+            return remaining(strength, width) - width
+
+        before = torch.zeros(len(strength), dtype=strength.dtype, device=strength.device)
+        above = excess(before)
+        width = above / 2
+        for _ in range(_STEPS):
+            excess_here = excess(width)
+            change = excess_here - above
+            # What remains falls as the width grows: the slope of the excess is -1 at least.
+            slope = torch.where(change == 0, -1.0, change / (width - before)).clamp(max=-1)
+            slope = slope.nan_to_num(-1.0, -1.0, -1.0)
+            before, above = width, excess_here
+            width = (width - excess_here / slope).clamp(min=0)
+        return width
+
+
+@dataclass(frozen=True)
+class LabelBinnedDraws(AlongRay):
+    """Each forecast against the mean outcome of its bin of equal width.
+
+    Within a bin the forecasts below the mean and those above it are two runs of the ascending
+    order, so four running sums give the sum of distances.
+    """
+
+    events: Events
+    bins: int
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The order of the confidences."""
+        return Levels.of(self.events.confidence)
+
+    @cached_property
+    def binned(self) -> Binned:
+        """The totals of the bins."""
+        return by_width(self.events, self.bins)
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """The first place of each bin, and the end."""
+        bin_of = assign_bins(self.events.confidence, bins=self.bins, binning="width")
+        return torch.nn.functional.pad(bin_of.bincount(minlength=self.bins).cumsum(0), (1, 0))
+
+    def _distances(self, weights: Tensor, scales: Tensor | None) -> Tensor:
+        wide = self.events.confidence.to(self.events.gap.dtype)
+        ordered = wide[self.levels.source].contiguous()
+        totals = self.binned(weights)
+        size = totals.size[:, None]
+        weight = weights[:, self.levels.source] / torch.where(size > 0, size, 1)
+        mass, moment = (
+            torch.nn.functional.pad(x.cumsum(1), (1, 0)) for x in (weight, weight * ordered)
+        )
+        first, last = self.starts[:-1], self.starts[1:]
+        forecast = bin_mean(totals.hits - totals.gap, totals.mass)
+
+        def distance(gaps: Tensor) -> Tensor:
+            rate = forecast + bin_mean(gaps, totals.mass)
+            middle = torch.searchsorted(ordered, rate.contiguous())
+            middle = torch.minimum(torch.maximum(middle, first), last)
+            lower = rate * (mass.gather(1, middle) - mass[:, first])
+            lower = lower - (moment.gather(1, middle) - moment[:, first])
+            upper = moment[:, last] - moment.gather(1, middle)
+            upper = upper - rate * (mass[:, last] - mass.gather(1, middle))
+            return (lower + upper).sum(dim=1)
+
+        gaps = totals.gap[:, None] if scales is None else totals.moved(scales)
+        return torch.stack([distance(each) for each in gaps.unbind(1)], dim=1)
+
+    def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+        """Running sums of each row."""
+        return self._distances(weights, None)[:, 0]
+
+    def moved(
+        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "draws scales"]:
+        """The mean outcome of each bin moved, its forecasts left where they are."""
+        return self._distances(weights, scales)
+
+    def truth(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, " scales"]:
+        """The distance left at scale zero, that of forecasts within a bin, is itself estimated.
+
+        Two of its standard errors are taken off there, where the lower end of an interval stops.
+        """
+        weights = self.events.weights[None]
+        found = self._distances(weights, scales)[0]
+        spread = self._distances(weights, torch.zeros_like(scales[:1]))[0, 0]
+        bin_of = assign_bins(self.events.confidence, bins=self.bins, binning="width")
+        wide = self.events.confidence.to(self.events.gap.dtype)
+        mass = spread.new_zeros(self.bins).index_add(0, bin_of, self.events.weights)
+        sums = spread.new_zeros(self.bins).index_add(0, bin_of, self.events.weights * wide)
+        distance = (bin_mean(sums, mass)[bin_of] - wide).abs() - spread
+        error = self.events.shares(distance).square().sum().sqrt()
+        return torch.where(scales == 0, (found - 2 * error).clamp(min=0), found)

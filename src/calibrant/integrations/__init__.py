@@ -1,0 +1,1 @@
+"""Thin adapters to other libraries, each imported by name and by nobody inside."""

@@ -1,0 +1,213 @@
+"""Differences between models, and figures over seeds, mean what they say."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats  # type: ignore[import-untyped]
+from torch import Tensor
+from torch.testing import assert_close
+
+from calibrant import CRITERIA, Criterion, Predictions, ece, nll, top_label
+from calibrant.evaluation._comparison import COMPARED, compare
+from calibrant.evaluation._seeds import cohens_d, mean_and_sem, within_subject_sem
+from calibrant.evaluation._weights import multinomial_weights
+
+
+def world(n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    logits = 1.5 * torch.randn(n, 4, generator=rng, dtype=torch.float64)
+    return logits, torch.multinomial(logits.softmax(1), 1, generator=rng)[:, 0]
+
+
+def test_agrees_with_the_bootstrap_written_slowly(rng: torch.Generator) -> None:
+    logits, labels = world(60, rng)
+    other = logits + torch.randn(60, 4, generator=rng, dtype=torch.float64)
+    criteria: dict[str, Criterion] = {"nll": nll, "ece": top_label(ece)}
+    found = compare(logits, other, labels, criteria=criteria, draws=50, level=0.9, seed=3)
+    counts = torch.cat(list(multinomial_weights(torch.ones(60, dtype=torch.float64), 50, 3)))
+    for name, criterion in criteria.items():
+        drawn = []
+        for count in counts.long():  # the rows themselves, as often as they were drawn
+            rows = torch.arange(60).repeat_interleave(count)
+            a, b = (criterion(Predictions(z[rows], labels[rows])).item() for z in (logits, other))
+            drawn.append(a - b)
+        a, b = (criterion(Predictions(z, labels)).item() for z in (logits, other))
+        low, high = (2 * (a - b) - q for q in np.quantile(drawn, [0.95, 0.05]))
+        shifted = np.array(drawn) - (a - b)
+        smaller = min((shifted >= a - b).sum(), (shifted <= a - b).sum())
+        row = found[name]
+        assert (row.first, row.second, row.difference) == pytest.approx((a, b, a - b))
+        assert (row.low, row.high) == pytest.approx((low, high))
+        assert row.p_value == pytest.approx(min(1, 2 * (1 + smaller) / 51))
+
+
+def test_draws_are_shared_so_a_model_never_differs_from_itself(rng: torch.Generator) -> None:
+    logits, labels = world(100, rng)
+    for row in compare(logits, logits + 1, labels, draws=50).rows.values():
+        assert (row.difference, row.low, row.high) == pytest.approx((0, 0, 0), abs=1e-12)
+        assert 0.3 < row.p_value <= 1
+
+
+def test_interval_of_a_mean_is_that_of_the_paired_t_test(rng: torch.Generator) -> None:
+    logits, labels = world(800, rng)
+    found = compare(logits, 1.4 * logits, labels, draws=2_000)["nll"]
+    gaps = nll.per_sample(Predictions(logits, labels)) - nll.per_sample(
+        Predictions(1.4 * logits, labels)
+    )
+    t = stats.ttest_1samp(gaps.numpy(), 0.0).confidence_interval(0.95)
+    width = t.high - t.low
+    assert found.low == pytest.approx(t.low, abs=0.1 * width)
+    assert found.high == pytest.approx(t.high, abs=0.1 * width)
+
+
+def test_intervals_cover_and_alarms_are_as_rare_as_promised(rng: torch.Generator) -> None:
+    """Two models that err alike on average, each with noise of its own."""
+    trials, level, covered, alarms = 80, 0.9, 0, 0
+    for trial in range(trials):
+        logits, labels = world(100, rng)
+        first, second = (
+            logits + torch.randn(100, 4, generator=rng, dtype=torch.float64) for _ in range(2)
+        )
+        only = {"nll": CRITERIA["nll"]}
+        row = compare(first, second, labels, criteria=only, draws=99, level=level, seed=trial)[
+            "nll"
+        ]
+        covered += row.low <= 0 <= row.high
+        alarms += row.p_value <= 1 - level
+    slack = 4 * (level * (1 - level) / trials) ** 0.5
+    assert abs(covered / trials - level) < slack
+    assert abs(alarms / trials - (1 - level)) < slack
+
+
+def test_the_bias_of_a_plug_in_measure_is_taken_off(rng: torch.Generator) -> None:
+    """Resamples of ECE lie above it; the interval for a difference must not."""
+    logits, labels = world(400, rng)
+    found = compare(2 * logits, logits, labels, criteria={"ece": CRITERIA["ece"]})["ece"]
+    many, of_many = world(200_000, rng)
+    truth = (
+        CRITERIA["ece"](Predictions(2 * many, of_many))
+        - CRITERIA["ece"](Predictions(many, of_many))
+    ).item()
+    assert found.low < truth < found.high
+    assert found.p_value == pytest.approx(2 / 1001)
+
+
+def test_every_criterion_of_the_catalogue_can_be_compared(predictions: Predictions) -> None:
+    logits, labels = predictions.logits[:40], predictions.labels[:40]
+    found = compare(logits, 0.7 * logits, labels, criteria=CRITERIA, draws=3)
+    assert list(found.rows) == list(CRITERIA)
+    assert all(np.isfinite(row.high) for row in found.rows.values())
+
+
+def test_a_criterion_that_looks_at_its_values_is_judged_draw_by_draw(rng: torch.Generator) -> None:
+    logits, labels = world(50, rng)
+
+    def looking(predictions: Predictions) -> Tensor:
+        loss = nll(predictions)
+        return loss if loss.item() > 0 else -loss
+
+    criteria: dict[str, Criterion] = {"mapped": nll, "looking": looking}
+    found = compare(logits, 2 * logits, labels, criteria=criteria, draws=20)
+    assert found["looking"] == found["mapped"]
+
+
+def test_probabilities_are_taken_when_told(rng: torch.Generator) -> None:
+    logits, labels = world(80, rng)
+    told = compare(
+        logits.softmax(1).numpy(),
+        (2 * logits).softmax(1).numpy(),
+        labels.numpy(),
+        probabilities=True,
+        draws=20,
+    )
+    given = compare(logits, 2 * logits, labels, draws=20)
+    for name, row in told.rows.items():
+        assert vars(row) == pytest.approx(vars(given[name]))
+
+
+def test_prints_within_eighty_columns_and_converts(predictions: Predictions) -> None:
+    found = compare(
+        predictions.logits,
+        1e-3 * predictions.logits,
+        predictions.labels,
+        criteria=COMPARED | {"class_wise_soft_binned_ece": CRITERIA["class_wise_soft_binned_ece"]},
+        draws=20,
+    )
+    lines = str(found).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert len(lines[0]) <= 80
+    for name, line in zip(["criterion", *found.rows], lines, strict=True):
+        assert name.startswith(line.split()[0])
+    assert json.loads(found.to_json()) == found.to_dict()
+    assert found.to_dict()["rows"]["nll"]["first"] == nll(predictions).item()
+    header, rule, *rows = found.to_markdown().splitlines()
+    assert {line.count("|") for line in (header, rule, *rows)} == {8}
+    assert rows[0].split("|")[1].strip() == "accuracy"
+
+
+def test_bad_comparisons_are_refused(rng: torch.Generator) -> None:
+    logits, labels = world(9, rng)
+    with pytest.raises(ValueError, match=r"one shape.*got \(9, 4\) and \(8, 4\)"):
+        compare(logits, logits[:8], labels)
+    with pytest.raises(ValueError, match=r"draws must be at least 1 .* got 0 and 0\.95"):
+        compare(logits, logits, labels, draws=0)
+    with pytest.raises(ValueError, match=r"Predictions\.from_probabilities"):
+        compare(logits.softmax(1), logits.softmax(1), labels)
+
+
+def test_cohens_d_counts_pooled_standard_deviations() -> None:
+    a, b = [4.0, 6.0, 8.0, 7.0], [1.0, 2.0, 6.0]
+    pooled = ((3 * np.var(a, ddof=1) + 2 * np.var(b, ddof=1)) / 5) ** 0.5
+    assert cohens_d(a, b) == pytest.approx((np.mean(a) - np.mean(b)) / pooled)
+    t = stats.ttest_ind(a, b).statistic
+    assert cohens_d(a, b) == pytest.approx(t * (1 / 4 + 1 / 3) ** 0.5)
+    assert cohens_d([1.0, 1.0], [1.0, 1.0]) == 0
+    assert cohens_d([2.0, 2.0], [1.0, 1.0]) == float("inf")
+
+
+def test_sem_is_scipys() -> None:
+    values = [0.3, 0.9, 0.5, 0.1]
+    mean, sem = mean_and_sem(torch.tensor(values, dtype=torch.float64))
+    assert (mean, sem) == pytest.approx((np.mean(values), stats.sem(values)))
+
+
+def test_within_subject_sem_is_the_root_of_the_interaction_mean_square(
+    rng: torch.Generator,
+) -> None:
+    table = torch.randn(6, 4, generator=rng, dtype=torch.float64)
+    n, conditions = table.shape
+    interaction = 0.0
+    for i in range(n):
+        for j in range(conditions):
+            rest = table[i, j] - table[i].mean() - table[:, j].mean() + table.mean()
+            interaction += rest.item() ** 2
+    mean_square = interaction / ((n - 1) * (conditions - 1))
+    expected = torch.full((4,), (mean_square / n) ** 0.5, dtype=torch.float64)
+    assert_close(within_subject_sem(table), expected)
+    # How subjects differ overall is nothing to it, unlike the plain standard error.
+    moved = table + 100 * torch.arange(6.0).double()[:, None]
+    assert_close(within_subject_sem(moved), expected)
+
+
+def test_within_subject_sem_per_condition_is_that_of_normalised_data(rng: torch.Generator) -> None:
+    table = torch.randn(5, 3, generator=rng, dtype=torch.float64)
+    normalised = table - table.mean(dim=1, keepdim=True) + table.mean()
+    plain = torch.from_numpy(stats.sem(normalised.numpy(), axis=0))
+    assert_close(within_subject_sem(table, pooled=False, corrected=False), plain)
+    assert_close(within_subject_sem(table, pooled=False), plain * (3 / 2) ** 0.5)
+
+
+def test_two_conditions_have_the_bar_of_their_paired_difference(rng: torch.Generator) -> None:
+    table = torch.randn(7, 2, generator=rng, dtype=torch.float64)
+    of_difference = stats.sem((table[:, 0] - table[:, 1]).numpy())
+    assert within_subject_sem(table)[0].item() == pytest.approx(of_difference / 2**0.5)
+
+
+def test_too_few_figures_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"a must hold at least two figures.*got shape \(1,\)"):
+        cohens_d([1.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match="values must hold at least two figures"):
+        mean_and_sem([1.0])
+    with pytest.raises(ValueError, match=r"at least two conditions; got shape \(3, 1\)"):
+        within_subject_sem([[1.0], [2.0], [3.0]])

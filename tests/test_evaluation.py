@@ -1,0 +1,316 @@
+"""One table for any predictions: the package's own numbers, with intervals."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from torch import Tensor
+
+from calibrant import CRITERIA, Predictions
+from calibrant.evaluation import Evaluation, evaluate, evaluate_events
+from calibrant.evaluation._estimates import estimates
+from calibrant.evaluation._ranking import auroc, risk_coverage_area
+from calibrant.evaluation._rows import rows_of_events
+
+LOGITS = Path("/work/shared/data/logits")
+ROWS = [
+    *("accuracy", "nll", "brier", "ece", "ece_l2", "mce", "ece_mass", "ece_mass_l2"),
+    *("label_binned_ece", "debiased_ece", "sweep_ece", "smooth_ece", "ks_error", "esd", "mmce"),
+    *("auroc", "risk_coverage_area", "class_wise_ece", "marginal_ece", "per_class_ece"),
+    *("avu", "mean_entropy"),
+]
+OF_EVENTS = [name for name in ROWS if name not in ROWS[17:]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Small tensors: a second thread would only wait."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def world(n: int = 150, classes: int = 3) -> tuple[Tensor, Tensor]:
+    rng = torch.Generator().manual_seed(11)
+    logits = 2 * torch.randn(n, classes, generator=rng)
+    labels = torch.multinomial((logits / 1.5).softmax(dim=1), 1, generator=rng)[:, 0]
+    return logits, labels
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> Evaluation:
+    logits, labels = world()
+    return evaluate(logits, labels, draws=10, groups=["b" if k % 3 else "a" for k in range(150)])
+
+
+def test_has_every_row_in_order_with_finite_intervals(evaluation: Evaluation) -> None:
+    assert list(evaluation.rows) == ROWS
+    for name, row in evaluation.rows.items():
+        assert np.isfinite([row.value, row.low, row.high]).all(), name
+        assert row.low <= row.high, name
+        assert row.low >= 0, name
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name in CRITERIA])
+def test_values_are_those_of_the_catalogue_to_the_last_bit(
+    name: str, evaluation: Evaluation
+) -> None:
+    assert evaluation[name].value == CRITERIA[name](Predictions(*world())).item()
+
+
+def test_scores_agree_with_scikit_learn() -> None:
+    logits, labels = world()
+    probabilities = logits.double().softmax(dim=1)
+    found = evaluate(logits.double(), labels, draws=2)
+    assert found["nll"].value == pytest.approx(log_loss(labels, probabilities))
+    one_hot = np.eye(3)[labels]
+    squares = sum(brier_score_loss(one_hot[:, j], probabilities[:, j]) for j in range(3))
+    assert found["brier"].value == pytest.approx(squares)
+    confidence, predicted = probabilities.max(dim=1)
+    right = predicted == labels
+    assert found["auroc"].value == pytest.approx(roc_auc_score(right, confidence))
+
+
+def test_auroc_with_ties_and_weights_agrees_with_scikit_learn(rng: torch.Generator) -> None:
+    confidence = torch.randint(0, 6, (80,), generator=rng).double() / 5
+    outcome = torch.randint(0, 2, (80,), generator=rng).double()
+    weights = torch.rand(80, generator=rng, dtype=torch.float64)
+    expected = roc_auc_score(outcome, confidence, sample_weight=weights)
+    assert auroc(confidence, outcome, weights=weights).item() == pytest.approx(expected)
+
+
+def test_risk_coverage_area_is_the_mean_risk_of_the_most_confident(rng: torch.Generator) -> None:
+    confidence = torch.rand(50, generator=rng, dtype=torch.float64)
+    outcome = torch.randint(0, 2, (50,), generator=rng).double()
+    best_first = outcome[confidence.argsort(descending=True)]
+    risks = [(1 - best_first[: k + 1]).mean().item() for k in range(50)]
+    assert risk_coverage_area(confidence, outcome).item() == pytest.approx(np.mean(risks))
+
+
+def test_avu_counts_the_right_that_are_certain_and_the_wrong_that_are_not() -> None:
+    sure, unsure = [9.0, 0.0, 0.0], [0.2, 0.1, 0.0]
+    logits = torch.tensor([sure, sure, unsure, unsure, unsure])
+    found = evaluate(logits, torch.tensor([0, 1, 0, 1, 2]), draws=2)
+    assert found["avu"].value == pytest.approx(3 / 5)
+
+
+def test_torch_numpy_lists_and_probabilities_give_one_answer() -> None:
+    logits, labels = world(40)
+    found = evaluate(logits, labels, draws=5)
+    assert evaluate(logits.numpy(), labels.numpy(), draws=5) == found
+    probabilities = logits.double().softmax(dim=1)
+    told = evaluate(probabilities, labels, probabilities=True, draws=5)
+    double = evaluate(logits.double(), labels, draws=5)
+    for name in ROWS:
+        assert told[name].value == pytest.approx(double[name].value, abs=1e-9), name
+    sure, right = [0.9, 0.8, 0.7], [True, False, True]
+    events = evaluate_events(sure, right, draws=5)
+    assert (
+        evaluate_events(torch.tensor(sure, dtype=torch.float64), torch.tensor(right), draws=5)
+        == events
+    )
+
+
+def test_the_seed_decides_the_intervals_and_nothing_else() -> None:
+    logits, labels = world(60)
+    first, again, other = (evaluate(logits, labels, draws=8, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first["ece"].value == other["ece"].value
+    assert first["nll"].low != other["nll"].low
+
+
+def test_weight_zero_is_no_sample_and_a_common_factor_is_nothing() -> None:
+    logits, labels = world(60)
+    kept = torch.arange(60) < 45
+    some = evaluate(logits[kept], labels[kept], draws=5)
+    masked = evaluate(logits, labels, weights=kept.double(), draws=5)
+    tripled = evaluate(logits, labels, weights=3 * kept.double(), draws=5)
+    for name in ROWS:
+        assert masked[name].value == pytest.approx(some[name].value, abs=1e-6), name
+    for name in ("ece", "esd", "nll", "auroc"):
+        assert tripled[name].low == pytest.approx(masked[name].low, abs=1e-6), name
+
+
+def test_events_have_the_rows_that_need_no_more_and_agree_with_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    sure = rng.random(200)
+    right = rng.random(200) < sure
+    found = evaluate_events(sure, right, draws=20)
+    assert list(found.rows) == [*OF_EVENTS[:3], "mean_confidence", *OF_EVENTS[3:]]
+    assert found["accuracy"].value == pytest.approx(right.mean())
+    assert found["brier"].value == pytest.approx(brier_score_loss(right, sure))
+    assert found["nll"].value == pytest.approx(log_loss(right, sure))
+
+
+PERFECT = 50 * torch.eye(4).repeat(10, 1)
+EXTREME = {
+    "perfect": (PERFECT, torch.arange(40) % 4),
+    "always wrong": (PERFECT, (torch.arange(40) + 1) % 4),
+    "all the same": (torch.tensor([[1.0, 0.0]]).repeat(40, 1), torch.arange(40) % 2),
+    "three": (torch.tensor([[1.0, 0.0], [0.0, 2.0], [0.5, 0.0]]), torch.tensor([0, 1, 1])),
+}
+
+
+@pytest.mark.parametrize("case", EXTREME)
+def test_extreme_predictions_have_finite_intervals(case: str) -> None:
+    for name, row in evaluate(*EXTREME[case], draws=6).rows.items():
+        assert np.isfinite([row.value, row.low, row.high]).all(), name
+        assert 0 <= row.low <= row.high, name
+
+
+def test_a_calibrated_model_may_be_calibrated_and_an_over_confident_one_not() -> None:
+    rng = torch.Generator().manual_seed(3)
+    logits = 2 * torch.randn(600, 3, generator=rng)
+    labels = torch.multinomial(logits.softmax(dim=1), 1, generator=rng)[:, 0]
+    calibrated, sure = (evaluate(t * logits, labels, draws=40) for t in (1, 4))
+    for name in ("ece", "ece_mass", "ece_l2", "ks_error", "esd", "mmce", "class_wise_ece"):
+        assert calibrated[name].low == 0, name
+        assert calibrated[name].high > 0, name
+        assert sure[name].low > 0, name
+
+
+def test_groups_are_evaluated_on_their_own(evaluation: Evaluation) -> None:
+    logits, labels = world()
+    own = torch.arange(150) % 3 == 0
+    alone = evaluate(logits[own], labels[own], draws=10)
+    assert evaluation.groups["a"] == alone
+    assert {name: one.n for name, one in evaluation.groups.items()} == {"a": 50, "b": 100}
+    worst = max(("a", "b"), key=lambda name: evaluation.groups[name]["ece"].value)
+    assert evaluation.worst_group == worst
+    assert evaluation.worst_gap == evaluation.groups[worst]["ece"]
+
+
+def test_prints_a_table_of_at_most_eighty_columns(evaluation: Evaluation) -> None:
+    lines = str(evaluation).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(any(line.startswith(name) for line in lines) for name in ROWS)
+    assert f"worst gap: {evaluation.worst_group}" in str(evaluation)
+    long = evaluate(*world(9), draws=2, groups=["x" * 200] * 9)
+    assert max(map(len, str(long).splitlines())) <= 80
+
+
+def test_a_row_with_fewer_draws_says_so() -> None:
+    confidence, ones = torch.rand(20).double(), torch.ones(20).double()
+    rows = rows_of_events(confidence, ones, ones, None, 15)
+    some = {name: rows[name] for name in ("ece", "sweep_ece")}
+    found = Evaluation(estimates(some, ones, draws=120, level=0.9, seed=0), 20, {"draws": 120})
+    assert (found["ece"].draws, found["sweep_ece"].draws) == (120, 100)
+    assert "100 draws" in next(x for x in str(found).splitlines() if x.startswith("sweep_ece"))
+
+
+def test_json_holds_everything_and_is_written_whole(evaluation: Evaluation, tmp_path: Path) -> None:
+    path = tmp_path / "evaluation.json"
+    text = evaluation.to_json(path)
+    assert path.read_text() == text
+    assert Evaluation.from_dict(json.loads(text)) == evaluation
+    assert json.loads(text) == evaluation.to_dict()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    evaluation: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "evaluation.json"
+    path.write_text("before")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="no space"):
+        evaluation.to_json(path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_markdown_has_a_line_for_every_row(evaluation: Evaluation) -> None:
+    text = evaluation.to_markdown()
+    assert all(f"\n| {name} | " in text for name in ROWS)
+    assert "| :--- | ---: | ---: | ---: |" in text
+
+
+def test_a_frame_needs_pandas_and_says_so(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas: pip install pandas"):
+        evaluation.to_frame()
+
+
+def test_a_frame_has_a_line_for_every_row(evaluation: Evaluation) -> None:
+    pytest.importorskip("pandas")
+    frame = evaluation.to_frame()
+    assert list(frame["row"]) == 3 * ROWS
+    assert set(frame["group"]) == {"", "a", "b"}
+
+
+def test_an_unknown_row_is_named(evaluation: Evaluation) -> None:
+    with pytest.raises(KeyError, match="no row is called 'ecce'; there are accuracy, nll"):
+        evaluation["ecce"]
+
+
+Z, Y = world(6)
+BAD = {
+    "logits must hold numbers; got NaN in row 2": (
+        torch.where(torch.arange(6) == 2, torch.nan, Z.T).T,
+        Y,
+    ),
+    "rows that are probabilities": (Z.softmax(dim=1), Y),
+    "labels must lie between 0 and 2": (Z, Y + 2),
+    "labels must hold one class index per row": (Z, Y[:5]),
+    "labels must be integers": (Z, Y.float()),
+    r"logits must have shape \(n, classes\)": (Z[:, 0], Y),
+    "at least 3 samples; got 2": (Z[:2], Y[:2]),
+    "logits must be a torch tensor or a NumPy array": (["a"], Y),
+}
+
+
+@pytest.mark.parametrize("sentence", BAD)
+def test_bad_predictions_are_refused_in_one_sentence(sentence: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        evaluate(*BAD[sentence], draws=2)  # type: ignore[arg-type]
+
+
+def test_bad_settings_are_refused_in_one_sentence() -> None:
+    for settings, sentence in (
+        ({"bins": 0}, "bins must be a whole number"),
+        ({"draws": 0}, "draws must be a whole number"),
+        ({"level": 95}, "level must lie between 0 and 1"),
+        ({"weights": -torch.ones(6)}, "weights must not all be zero|weights must be finite"),
+        ({"weights": torch.zeros(6)}, "weights must not all be zero"),
+        ({"weights": torch.ones(5)}, "weights must hold one floating-point number per row"),
+        ({"groups": [1, 2]}, "groups must hold one entry per sample, 6 in all"),
+        ({"groups": [1, 1, 1, 1, 1, 2]}, "in every group, also in '2'; got 1"),
+        ({"probabilities": True}, "each row must sum to one"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            evaluate(Z, Y, **settings)
+
+
+def test_bad_events_are_refused_in_one_sentence() -> None:
+    half = np.full(4, 0.5)
+    for sure, right, sentence in (
+        (80 * half, [0, 1, 0, 1], "confidence must lie between 0 and 1; got 40 to 40"),
+        (half, [0, 1, 2, 1], "outcome must be 0 or 1"),
+        (half, [0, 1], "outcome must hold one entry per confidence, 4 in all"),
+        (half[:2], [0, 1], "at least 3 samples"),
+        (np.array([0.5, np.nan, 0.5]), [0, 1, 1], "got NaN in row 1"),
+        (np.ones((4, 2)), [0, 1, 1, 0], "one floating-point number per event"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            evaluate_events(sure, right, draws=2)
+
+
+@pytest.mark.skipif(not LOGITS.exists(), reason="needs the released logits")
+def test_resnet_110_on_cifar_10_has_the_error_the_literature_prints() -> None:
+    kept = np.load(LOGITS / "resnet110-cifar10.npz")
+    logits, labels = (kept[name] for name in ("test_logits", "test_labels"))
+    found = evaluate(logits, labels.astype(np.int64), draws=2)
+    assert found.n == 10_000
+    assert 100 * found["ece"].value == pytest.approx(4.75, abs=0.005)

@@ -1,0 +1,206 @@
+"""Resampling all at once is resampling one by one."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from calibrant import Predictions
+from calibrant.evaluation import _weights
+from calibrant.evaluation._estimates import estimates
+from calibrant.evaluation._interval import inverted, percentile
+from calibrant.evaluation._resampled import AlongRay
+from calibrant.evaluation._rows import rows_of_events, rows_of_predictions
+from calibrant.evaluation._shape import expected_gap
+from calibrant.evaluation._weights import multinomial_weights
+
+N, CLASSES = 120, 4
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Small tensors: a second thread would only wait."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def sample(*, tied: bool, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Over-confident logits, on a coarse grid where ties are wanted."""
+    rng = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(N, CLASSES, generator=rng, dtype=torch.float64)
+    logits = logits.round() if tied else logits
+    labels = torch.multinomial((logits / 1.5).softmax(dim=1), 1, generator=rng)[:, 0]
+    return logits, labels
+
+
+ROWS = list(rows_of_predictions(Predictions(*sample(tied=True)), torch.ones(N).double(), 15))
+
+
+@pytest.fixture(scope="module", params=["distinct", "tied", "tied and weighted"])
+def world(request: pytest.FixtureRequest) -> tuple[Tensor, Tensor, Tensor]:
+    logits, labels = sample(tied=request.param != "distinct")
+    weights = torch.ones(N, dtype=torch.float64)
+    if request.param == "tied and weighted":
+        weights = torch.rand(N, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return logits, labels, weights
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_resample_is_the_measure_s_own_weighted_form(
+    name: str, world: tuple[Tensor, Tensor, Tensor]
+) -> None:
+    logits, labels, base = world
+    row = rows_of_predictions(Predictions(logits, labels, weights=base), base, 15)[name]
+    (weights,) = multinomial_weights(base, 4, seed=3)
+    one_by_one = [
+        rows_of_predictions(Predictions(logits, labels, weights=own), own, 15)[name].value()
+        for own in weights
+    ]
+    assert_close(row.resampled.draw(weights), torch.stack(one_by_one))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_resample_that_is_the_sample_gives_the_value(
+    name: str, world: tuple[Tensor, Tensor, Tensor]
+) -> None:
+    logits, labels, base = world
+    row = rows_of_predictions(Predictions(logits, labels, weights=base), base, 15)[name]
+    assert_close(row.resampled.draw(base[None])[0], row.value())
+
+
+ALONG_RAY = [
+    name
+    for name, row in rows_of_predictions(
+        Predictions(*sample(tied=True)), torch.ones(N).double(), 15
+    ).items()
+    if isinstance(row.resampled, AlongRay)
+]
+
+
+@pytest.mark.parametrize("name", ALONG_RAY)
+def test_moving_to_the_observed_gaps_changes_nothing(name: str) -> None:
+    """Where the expected gap is the observed one, scale one is the plain resample."""
+    logits, labels = sample(tied=True)
+    ones = torch.ones(N, dtype=torch.float64)
+    resampled = rows_of_predictions(Predictions(logits, labels), ones, 15)[name].resampled
+    assert isinstance(resampled, AlongRay)
+    (weights,) = multinomial_weights(ones, 4, seed=3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "calibrant.evaluation._resampled.expected_gap", lambda confidence, gap, _: gap
+        )
+        observed = rows_of_predictions(Predictions(logits, labels), ones, 15)[name].resampled
+        assert isinstance(observed, AlongRay)
+        moved = observed.moved(weights, torch.ones(1, dtype=torch.float64))[:, 0]
+    back = observed._noise if name == "esd" else 0  # type: ignore[attr-defined]
+    assert_close(moved - back, observed.draw(weights))
+
+
+@pytest.mark.parametrize("name", ALONG_RAY)
+def test_without_noise_a_truth_rises_from_zero_with_its_scale(name: str) -> None:
+    logits, labels = sample(tied=False)
+    ones = torch.ones(N, dtype=torch.float64)
+    resampled = rows_of_predictions(Predictions(logits, labels), ones, 15)[name].resampled
+    assert isinstance(resampled, AlongRay)
+    truth = resampled.truth(torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64))
+    if name != "label_binned_ece":
+        assert_close(truth[0], torch.zeros_like(truth[0]), atol=1e-4, rtol=0)
+    assert truth[0] < truth[1] < truth[2]
+
+
+def test_weights_are_counts_of_draws_with_replacement_times_the_weights_given() -> None:
+    base = torch.tensor([1.0, 2.0, 0.5, 0.0], dtype=torch.float64)
+    (weights,) = multinomial_weights(base, 4_000, seed=0)
+    counts = weights[:, :3] / base[:3]
+    assert_close(counts, counts.round())
+    assert (weights[:, 3] == 0).all()
+    # Multinomial with n = 4: mean 1, variance 3/4, covariance -1/4.
+    error = 4 / 4_000**0.5
+    assert_close(counts.mean(dim=0), torch.ones(3).double(), atol=error, rtol=0)
+    expected = torch.full((3, 3), -0.25).double() + torch.eye(3).double()
+    assert_close(counts.T.cov(), expected, atol=2 * error, rtol=0)
+
+
+def test_blocks_are_bounded_and_hold_every_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_weights, "_AT_ONCE", 70)
+    blocks = list(multinomial_weights(torch.ones(10).double(), 23, seed=0))
+    assert [len(block) for block in blocks] == [7, 7, 7, 2]
+    assert_close(torch.cat(blocks).sum(dim=1), torch.full((23,), 10.0).double())
+
+
+def test_the_size_of_a_block_does_not_change_what_a_row_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logits, labels = sample(tied=True)
+    predictions, ones = Predictions(logits, labels), torch.ones(N).double()
+    rows = rows_of_predictions(predictions, ones, 15)
+    chosen = {name: rows[name] for name in ("ece", "ece_mass", "debiased_ece", "ks_error")}
+    monkeypatch.setattr(_weights, "_AT_ONCE", 2**22)
+    whole = estimates(chosen, ones, draws=40, level=0.9, seed=0)
+    monkeypatch.setattr(
+        "calibrant.evaluation._estimates.multinomial_weights",
+        lambda weights, draws, seed: next(iter(multinomial_weights(weights, draws, seed))).split(7),
+    )
+    assert estimates(chosen, ones, draws=40, level=0.9, seed=0) == whole
+
+
+def test_percentiles_are_the_middle_of_the_draws() -> None:
+    assert percentile(torch.arange(101.0).flip(0), 0.9) == (5.0, 95.0)
+
+
+def test_inversion_of_a_pure_shift_is_the_estimate_plus_and_minus_the_spread() -> None:
+    noise = torch.linspace(-1, 1, 2001, dtype=torch.float64)
+    scales = torch.tensor([0.0, 1.0, 2.0, 4.0], dtype=torch.float64)
+    truth = 10 * scales
+    low, high = inverted(15.0, noise[:, None] + truth, truth, scales, 0.9)
+    assert low == pytest.approx(14.1)
+    assert high == pytest.approx(15.9)
+
+
+def test_inversion_begins_at_zero_where_a_perfect_model_would_not_be_surprising() -> None:
+    noise = torch.linspace(0, 1, 1001, dtype=torch.float64)
+    scales = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    low, high = inverted(0.9, noise[:, None] + scales, scales, scales, 0.95)
+    assert low == 0
+    assert high == pytest.approx(0.9 - 0.025)
+
+
+def test_a_lucky_value_says_no_more_than_the_median_of_a_perfect_model() -> None:
+    noise = torch.linspace(0, 1, 1001, dtype=torch.float64)
+    scales = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    low, high = inverted(0.001, noise[:, None] + scales, scales, scales, 0.95)
+    assert low == 0
+    assert high == pytest.approx(0.5 - 0.025)
+
+
+def test_expected_gaps_keep_a_real_bump_and_drop_noise(rng: torch.Generator) -> None:
+    confidence = torch.rand(4_000, generator=rng, dtype=torch.float64)
+    noise = 0.4 * torch.randn(4_000, generator=rng, dtype=torch.float64)
+    bump = 0.5 * (6.28 * confidence).sin()
+    ones = torch.ones(4_000, dtype=torch.float64)
+    dropped, kept = (expected_gap(confidence, gap, ones) for gap in (noise, bump + noise))
+    assert dropped.square().mean() < 0.2 * noise.square().mean()
+    assert (kept * bump).mean() / bump.square().mean() > 0.9
+
+
+def test_intervals_of_events_hold_the_truth_about_as_often_as_they_say() -> None:
+    """The full study is benchmarks/coverage.py; this is its smallest relative."""
+    rng = torch.Generator().manual_seed(5)
+    ones = torch.ones(400, dtype=torch.float64)
+    held = {"ece": 0, "ks_error": 0, "esd": 0}
+    # Chances are the square of the confidence: on [0, 1] the gaps add up to 1/2 - 1/3.
+    truths = {"ece": 1 / 6, "ks_error": 1 / 6, "esd": 1 / 63 - 1 / 18 + 1 / 20}
+    times = 40
+    for k in range(times):
+        confidence = torch.rand(400, generator=rng, dtype=torch.float64)
+        outcome = torch.bernoulli(confidence.square(), generator=rng)
+        rows = rows_of_events(confidence, outcome, ones, None, 15)
+        found = estimates({name: rows[name] for name in held}, ones, draws=100, level=0.95, seed=k)
+        for name, truth in truths.items():
+            held[name] += found[name].low <= truth <= found[name].high
+    # Binomial with p = 0.95: four standard errors below is 0.81.
+    assert min(held.values()) >= 0.81 * times, held

@@ -1,0 +1,147 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from calibrant import (
+    MEASURES,
+    SCORES,
+    Predictions,
+    ece,
+    esd,
+    ks_error,
+    label_binned_ece,
+    mce,
+    top_label,
+)
+from calibrant.evaluation._summary import Summary
+
+
+def drawn(n: int, seed: int, scale: float = 3.0, classes: int = 4) -> tuple[Tensor, Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    labels = torch.randint(classes, (n,), generator=rng)
+    logits = scale * torch.randn(n, classes, generator=rng)
+    logits[torch.arange(n), labels] += scale / 2
+    return logits, labels
+
+
+def exactly(predictions: Predictions) -> dict[str, Tensor]:
+    def top(measure: object, **settings: object) -> Tensor:
+        events = predictions.confidence, predictions.correct
+        return measure(*events, **settings)  # type: ignore[operator, no-any-return]
+
+    return {
+        "accuracy": SCORES["accuracy"](predictions),
+        "nll": SCORES["nll"](predictions),
+        "brier": SCORES["brier"](predictions),
+        "mean_entropy": predictions.entropy.mean(),
+        "ece": top(ece),
+        "ece_l2": top(ece, norm=2),
+        "mce": top(mce),
+        "class_wise_ece": MEASURES["class_wise_ece"](predictions),
+        "per_class_ece": MEASURES["per_class_ece"](predictions),
+        "label_binned_ece": top(label_binned_ece),
+        "ece_mass": top(ece, binning="mass"),
+        "ks_error": top(ks_error),
+        "esd": top(esd),
+    }
+
+
+BOUNDED = {"label_binned_ece", "ece_mass", "ks_error", "esd"}
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 3.0, 12.0])
+@pytest.mark.parametrize("cells", [32, 1024, 8192])
+@pytest.mark.parametrize("n", [3, 50, 3_000])
+def test_agrees_with_the_measures_within_its_bounds(n: int, cells: int, scale: float) -> None:
+    logits, labels = drawn(n, seed=n, scale=scale)
+    summary = Summary(4, cells=cells)
+    for part in torch.arange(n).split(700):
+        summary.update(logits[part], labels[part])
+    found = summary.values()
+    truth = exactly(Predictions(logits.double(), labels))
+    assert found.keys() == truth.keys()
+    for name, bounded in found.items():
+        slack = 1e-6 * (1 + abs(truth[name].item()))
+        assert abs(bounded.value - truth[name].item()) <= bounded.error + slack, name
+        assert (bounded.error == 0) or name in BOUNDED
+
+
+def test_bounds_are_tight_enough_to_use() -> None:
+    logits, labels = drawn(20_000, seed=1)
+    found = Summary(4).update(logits, labels).values()
+    assert found["ks_error"].error < 1e-3
+    assert found["ece_mass"].error < 2e-2
+    assert found["label_binned_ece"].error < 1e-3
+    assert found["esd"].error < 0.1 * found["esd"].value
+
+
+def test_edges_of_bins_fall_where_ece_puts_them() -> None:
+    confidence = torch.tensor([j / 15 for j in range(8, 16)])
+    told = Predictions.from_probabilities(confidence, torch.zeros(8, dtype=torch.long))
+    assert_close(
+        torch.tensor(Summary(2).add(told).values()["ece"].value),
+        top_label(ece)(told),
+    )
+
+
+def same(a: Summary, b: Summary) -> None:
+    for name, part in a.state.items():
+        assert_close(part, b.state[name], rtol=1e-12, atol=1e-12)
+
+
+@given(st.lists(st.integers(1, 40), min_size=3, max_size=3))
+def test_merging_is_associative_and_commutative_and_loses_nothing(sizes: list[int]) -> None:
+    parts = [drawn(n, seed=i) for i, n in enumerate(sizes)]
+    a, b, c = (Summary(4, cells=64).update(*part) for part in parts)
+    whole = Summary(4, cells=64).update(*(torch.cat(p) for p in zip(*parts, strict=True)))
+    same(a.merge(b).merge(c), a.merge(b.merge(c)))
+    same(a.merge(b), b.merge(a))
+    same(a.merge(b).merge(c), whole)
+    assert len(a.merge(b)) == len(a) + len(b)
+
+
+def test_merging_changes_neither() -> None:
+    a, b = (Summary(4, cells=64).update(*drawn(10, seed=i)) for i in range(2))
+    before = {name: part.clone() for name, part in a.state.items()}
+    a.merge(b)
+    for name, part in a.state.items():
+        assert_close(part, before[name], rtol=0, atol=0)
+
+
+def test_memory_does_not_grow_with_the_data() -> None:
+    summary = Summary(10)
+
+    def size() -> int:
+        return sum(part.numel() * part.element_size() for part in summary.state.values())
+
+    before = size()
+    for seed in range(5):
+        summary.update(*drawn(1_000, seed=seed, classes=10))
+    assert size() == before < 400_000
+
+
+def test_counts_do_not_stick_at_two_to_the_twenty_fourth() -> None:
+    logits, labels = drawn(1_000, seed=0)
+    once = Summary(4).update(logits, labels)
+    many = once
+    for _ in range(15):  # 1,000 times 2^15: 32 million samples
+        many = many.merge(many)
+    assert len(many) == 1_000 * 2**15
+    assert many.values()["ece"].value == pytest.approx(once.values()["ece"].value, abs=1e-12)
+
+
+def test_bad_input_gets_one_sentence() -> None:
+    with pytest.raises(ValueError, match=r"must have 4 classes, like the summary; got 3"):
+        Summary(4).update(torch.zeros(2, 3), torch.zeros(2, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"must share classes, bins and cells"):
+        Summary(4).merge(Summary(4, bins=10))
+    with pytest.raises(ValueError, match=r"at least 3 samples to be judged; got 0"):
+        Summary(4).values()
+    weighted = Predictions(*drawn(4, seed=0), weights=torch.ones(4))
+    with pytest.raises(ValueError, match=r"counts every sample once; got weights"):
+        Summary(4).add(weighted)
+    with pytest.raises(ValueError, match=r"classes must be at least 2; got 1"):
+        Summary(1)
