@@ -239,7 +239,7 @@ def test_a_frame_needs_pandas_and_says_so(
     evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="to_frame needs pandas: pip install pandas"):
+    with pytest.raises(ImportError, match=r"needs pandas: pip install .calibrant\[frame\]"):
         evaluation.to_frame()
 
 

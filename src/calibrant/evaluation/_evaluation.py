@@ -104,7 +104,7 @@ class Evaluation:
         try:
             pandas: Any = import_module("pandas")
         except ImportError as missing:
-            raise ImportError("to_frame needs pandas: pip install pandas") from missing
+            raise ImportError("to_frame needs pandas: pip install 'calibrant[frame]'") from missing
         lines = [{"group": "", "row": name} | asdict(row) for name, row in self.rows.items()]
         for group, one in self.groups.items():
             lines += [{"group": group, "row": name} | asdict(row) for name, row in one.rows.items()]
