@@ -315,7 +315,7 @@ def test_a_metric_read_on_the_way_does_not_cut_the_graph(
 @every_criterion
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_is_finite_on_uniform_predictions(criterion: Criterion, dtype: torch.dtype) -> None:
-    for classes in (*range(2, 31), 37, 64, 100, 128, 200):
+    for classes in range(2, 201):
         logits = torch.full((7, classes), 0.1, dtype=dtype)
         value, gradient = value_and_gradient(criterion, logits, torch.arange(7) % classes)
         assert value.isfinite(), classes
