@@ -1,6 +1,7 @@
 """Rows of results, each with the circumstances it was measured in."""
 
 import csv
+import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,10 @@ def _machine(device: str) -> str:
 
 
 def _commit() -> str:
+    """This checkout's commit, or the one named to a copy of it that has no repository."""
+    named = os.environ.get("CALIBRANT_COMMIT")
+    if named:
+        return named
     try:
         found = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"],

@@ -47,4 +47,8 @@ def mdca(predictions: Predictions) -> Float[Tensor, ""]:
     Hebbalaguppe et al., "A Stitch in Time Saves Nine: A Train-Time Regularizing Loss for
     Improved Neural Network Calibration", CVPR 2022, eq. 3.
     """
-    return class_wise(dca)(predictions)
+    return _every_class(predictions)
+
+
+# Made here and not in `mdca`: older compilers cannot make a lift inside a graph.
+_every_class = class_wise(dca)

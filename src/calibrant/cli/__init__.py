@@ -1,0 +1,1 @@
+"""The same things from a shell."""

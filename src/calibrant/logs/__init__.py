@@ -1,0 +1,1 @@
+"""Predictions that lie in files and tables, measured where they are."""

@@ -1,0 +1,1 @@
+"""Maps of logits that repair a trained model."""

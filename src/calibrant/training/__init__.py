@@ -1,0 +1,1 @@
+"""Procedures that train a network to be calibrated."""
