@@ -60,7 +60,7 @@ def _machine(device: str) -> str:
 
 
 def _commit() -> str:
-    """This checkout's commit, or the one named to a copy of it that has no repository."""
+    """The commit of the checkout, or the one named to a copy of it that has no repository."""
     named = os.environ.get("CALIBRANT_COMMIT")
     if named:
         return named

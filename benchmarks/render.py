@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from record import RESULTS, Row, read
+from statistics_page import sections
 
 README = Path(__file__).parent / "README.md"
 UNSEEN = "< 1"
@@ -66,13 +67,14 @@ def main() -> None:
     if path.exists():
         rows = read(path)
         parts += ["## A training step\n", _setting(rows[0]), STEP, _steps(rows)]
+    parts += sections(_setting, _table)
     README.write_text("\n".join(parts))
     print(f"wrote {README}")
 
 
 def _setting(row: Row) -> str:
     count = int(row["threads"])
-    threads = f"{count} thread{'s' * (count > 1)}, " if row["device"] == "cpu" else ""
+    threads = f"{count} thread{'s' * (count > 1)}, " if row.get("device") == "cpu" else ""
     commit = f", commit {row['commit']}" if row["commit"] else ""
     return f"{row['machine']}, {threads}torch {row['torch']}, {row['date']}{commit}.\n"
 

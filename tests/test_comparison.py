@@ -9,8 +9,9 @@ from scipy import stats  # type: ignore[import-untyped]
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import CRITERIA, Criterion, Predictions, ece, nll, top_label
+from calibrant import CRITERIA, Criterion, Predictions, ks_error, nll, top_label
 from calibrant.evaluation._comparison import COMPARED, compare
+from calibrant.evaluation._paired import Ray, paired_interval, paired_p_value
 from calibrant.evaluation._seeds import cohens_d, mean_and_sem, within_subject_sem
 from calibrant.evaluation._weights import multinomial_weights
 
@@ -23,7 +24,7 @@ def world(n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
 def test_agrees_with_the_bootstrap_written_slowly(rng: torch.Generator) -> None:
     logits, labels = world(60, rng)
     other = logits + torch.randn(60, 4, generator=rng, dtype=torch.float64)
-    criteria: dict[str, Criterion] = {"nll": nll, "ece": top_label(ece)}
+    criteria: dict[str, Criterion] = {"nll": nll, "ks": top_label(ks_error)}
     found = compare(logits, other, labels, criteria=criteria, draws=50, level=0.9, seed=3)
     counts = torch.cat(list(multinomial_weights(torch.ones(60, dtype=torch.float64), 50, 3)))
     for name, criterion in criteria.items():
@@ -44,9 +45,13 @@ def test_agrees_with_the_bootstrap_written_slowly(rng: torch.Generator) -> None:
 
 def test_draws_are_shared_so_a_model_never_differs_from_itself(rng: torch.Generator) -> None:
     logits, labels = world(100, rng)
-    for row in compare(logits, logits + 1, labels, draws=50).rows.values():
-        assert (row.difference, row.low, row.high) == pytest.approx((0, 0, 0), abs=1e-12)
+    for name, row in compare(logits, logits + 1, labels, draws=50).rows.items():
+        assert row.difference == pytest.approx(0, abs=1e-12)
+        assert row.low <= 1e-12
+        assert row.high >= -1e-12
         assert 0.3 < row.p_value <= 1
+        if name != "ece":  # whose truths are moved one at a time, so some width remains
+            assert (row.low, row.high) == pytest.approx((0, 0), abs=1e-12)
 
 
 def test_interval_of_a_mean_is_that_of_the_paired_t_test(rng: torch.Generator) -> None:
@@ -211,3 +216,45 @@ def test_too_few_figures_are_refused() -> None:
         mean_and_sem([1.0])
     with pytest.raises(ValueError, match=r"at least two conditions; got shape \(3, 1\)"):
         within_subject_sem([[1.0], [2.0], [3.0]])
+
+
+def rays(
+    rng: torch.Generator, scales: tuple[float, float], draws: int = 2_000, noise: float = 1.0
+) -> tuple[Ray, Ray]:
+    """Two estimates that are their truths plus noise, which the two share but for a tenth."""
+    grid = torch.arange(0.0, 20.0, 0.5, dtype=torch.float64)
+    shared = torch.randn(draws, 1, generator=rng, dtype=torch.float64)
+    own = 0.1 * torch.randn(2, draws, 1, generator=rng, dtype=torch.float64)
+    first, second = (
+        Ray(value, noise * (shared + each) + grid, grid, grid, value)
+        for value, each in zip(scales, own, strict=True)
+    )
+    return first, second
+
+
+def test_noise_that_both_models_share_cancels_from_the_paired_interval(
+    rng: torch.Generator,
+) -> None:
+    first, second = rays(rng, (6.25, 4.0))
+    low, high = paired_interval(first, second, 0.95)
+    half = 1.96 * 0.1 * 2**0.5
+    assert (low, high) == pytest.approx((2.25 - half, 2.25 + half), abs=0.03)
+    assert paired_p_value(first, second) == pytest.approx(2 / 2_001)
+
+
+def test_swapping_the_models_turns_the_paired_interval_round(rng: torch.Generator) -> None:
+    first, second = rays(rng, (6.25, 6.0))
+    low, high = paired_interval(first, second, 0.9)
+    assert paired_interval(second, first, 0.9) == pytest.approx((-high, -low))
+    assert paired_p_value(first, second) == pytest.approx(paired_p_value(second, first))
+
+
+def test_a_paired_p_value_is_below_the_level_where_the_interval_leaves_out_zero(
+    rng: torch.Generator,
+) -> None:
+    for gap in (0.1, 0.2, 0.27, 0.29, 0.35):
+        first, second = rays(rng, (5 + gap, 5.0))
+        low, high = paired_interval(first, second, 0.95)
+        p_value = paired_p_value(first, second)
+        assert p_value == pytest.approx(2 * stats.norm.sf(gap / (0.1 * 2**0.5)), abs=0.03)
+        assert (p_value < 0.05) == (not low <= 0 <= high)

@@ -156,7 +156,7 @@ def test_inversion_of_a_pure_shift_is_the_estimate_plus_and_minus_the_spread() -
     noise = torch.linspace(-1, 1, 2001, dtype=torch.float64)
     scales = torch.tensor([0.0, 1.0, 2.0, 4.0], dtype=torch.float64)
     truth = 10 * scales
-    low, high = inverted(15.0, noise[:, None] + truth, truth, scales, 0.9)
+    low, high = inverted(15.0, noise[:, None] + truth, truth, 0.9)
     assert low == pytest.approx(14.1)
     assert high == pytest.approx(15.9)
 
@@ -164,7 +164,7 @@ def test_inversion_of_a_pure_shift_is_the_estimate_plus_and_minus_the_spread() -
 def test_inversion_begins_at_zero_where_a_perfect_model_would_not_be_surprising() -> None:
     noise = torch.linspace(0, 1, 1001, dtype=torch.float64)
     scales = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    low, high = inverted(0.9, noise[:, None] + scales, scales, scales, 0.95)
+    low, high = inverted(0.9, noise[:, None] + scales, scales, 0.95)
     assert low == 0
     assert high == pytest.approx(0.9 - 0.025)
 
@@ -172,7 +172,7 @@ def test_inversion_begins_at_zero_where_a_perfect_model_would_not_be_surprising(
 def test_a_lucky_value_says_no_more_than_the_median_of_a_perfect_model() -> None:
     noise = torch.linspace(0, 1, 1001, dtype=torch.float64)
     scales = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    low, high = inverted(0.001, noise[:, None] + scales, scales, scales, 0.95)
+    low, high = inverted(0.001, noise[:, None] + scales, scales, 0.95)
     assert low == 0
     assert high == pytest.approx(0.5 - 0.025)
 

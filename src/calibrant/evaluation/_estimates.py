@@ -48,10 +48,10 @@ def estimates(
     for name, row in rows.items():
         value, resamples = row.value().item(), torch.cat(kept[name])
         if isinstance(row.resampled, AlongRay):
-            scales = _scales(row.resampled, weights)
+            scales = row.resampled.scales_like(weights)
             # What rounding leaves of a truth of zero is zero.
             truth = torch.where((at := row.resampled.truth(scales)) > 1e-8, at, 0)
-            low, high = inverted(value, resamples, truth, scales, level)
+            low, high = inverted(value, resamples, truth, level)
         else:
             low, high = percentile(resamples, level)
         found[name] = Estimate(value, low, high, limits[name])
@@ -60,9 +60,5 @@ def estimates(
 
 def _of_block(row: Row, weights: Tensor) -> Tensor:
     if isinstance(row.resampled, AlongRay):
-        return row.resampled.moved(weights, _scales(row.resampled, weights))
+        return row.resampled.moved(weights, row.resampled.scales_like(weights))
     return row.resampled.draw(weights)
-
-
-def _scales(resampled: AlongRay, like: Tensor) -> Tensor:
-    return torch.tensor(resampled.scales, dtype=like.dtype, device=like.device)

@@ -20,7 +20,6 @@ def inverted(
     value: float,
     moved: Float[Tensor, "draws scales"],
     truth: Float[Tensor, " scales"],
-    scales: Float[Tensor, " scales"],
     level: float,
 ) -> tuple[float, float]:
     """The truths along the ray under which the value would not be surprising.
@@ -35,18 +34,23 @@ def inverted(
     tails = torch.tensor([(1 + level) / 2, (1 - level) / 2], dtype=moved.dtype)
     quantiles = moved.quantile(tails.to(moved.device), dim=0).cummax(dim=1).values
     most, least = quantiles.tolist()
-    ray, grid = truth.tolist(), scales.tolist()
-    low = next((k for k, reached in enumerate(most) if reached >= value), len(grid))
     seen = max(value, moved[:, 0].median().item())
-    high = next((k for k, reached in enumerate(least) if reached > seen), len(grid))
-    return _between(ray, most, low, value), _between(ray, least, high, seen)
+    ray = truth.tolist()
+    return crossing(ray, most, value), crossing(ray, least, seen, last=True)
 
 
-def _between(ray: list[float], rising: list[float], k: int, value: float) -> float:
-    """The truth where a rising curve reaches a value, before `k`; its last slope goes on."""
+def crossing(ray: list[float], rising: list[float], value: float, *, last: bool = False) -> float:
+    """The place on a ray where a rising curve reaches a value; beyond it, its last slope goes on.
+
+    - `last`: where the curve stays at the value for a while, the last such place.
+
+    >>> crossing([0.0, 1.0, 2.0], [5.0, 6.0, 10.0], 8.0)
+    1.5
+    """
+    passed = (k for k, at in enumerate(rising) if at > value or (at == value and not last))
+    k = next(passed, len(rising) - 1)
     if k == 0:
         return ray[0]
-    k = min(k, len(ray) - 1)
     step = rising[k] - rising[k - 1]
     share = (value - rising[k - 1]) / step if step > 0 else 1.0
     return ray[k - 1] + share * (ray[k] - ray[k - 1])

@@ -64,6 +64,10 @@ class AlongRay(Resampled):
 
     scales: tuple[float, ...] = SCALES
 
+    def scales_like(self, other: Tensor) -> Float[Tensor, " scales"]:
+        """The places of the ray, as a tensor beside another."""
+        return torch.tensor(self.scales, dtype=other.dtype, device=other.device)
+
     @abstractmethod
     def moved(
         self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]

@@ -1,0 +1,91 @@
+"""The parts of the page that say how far the intervals and tests can be trusted."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from record import RESULTS, Row, read
+
+Table = Callable[[Sequence[str], Iterable[Sequence[str]], int], str]
+
+COVERAGE = """\
+How often the 95% interval of `evaluate` holds the truth (`coverage.py`): samples from worlds of ten
+classes, reported at four temperatures, 1 being calibrated. In a calibrated world the truth of an
+error is zero and only the lower end can fail, so up to 97.5% is right there. The Monte-Carlo error
+is in brackets; rows with fewer repetitions are those that are slow to resample.
+"""
+
+PAIRED = """\
+How often the 95% interval of `compare` holds the true difference between two models that see the
+same samples through noise of their own (`paired_coverage.py`), and how often its p-value is below
+5%: where the two temperatures are the same, that is a false alarm.
+"""
+
+NULLS = """\
+How often `calibration_tests` reject at 5% (`null_size.py`): with outcomes drawn from the
+confidences themselves (*size*: false alarms), and for a model at temperature 1.2 (*power*).
+"""
+
+
+def sections(setting: Callable[[Row], str], table: Table) -> list[str]:
+    """Whatever has been recorded."""
+    parts: list[str] = []
+    for title, text, name, render in (
+        ("Do the intervals hold the truth?", COVERAGE, "coverage", _coverage),
+        ("Does a comparison hold the truth?", PAIRED, "paired_coverage", _paired),
+        ("Do the tests keep their promise?", NULLS, "null_size", _nulls),
+    ):
+        path = RESULTS / f"{name}.csv"
+        if path.exists():
+            rows = read(path)
+            parts += [f"## {title}\n", setting(rows[0]), text, render(rows, table)]
+    return parts
+
+
+def _coverage(rows: Sequence[Row], table: Table) -> str:
+    temperatures = sorted({row["temperature"] for row in rows}, key=float)
+    found = {(row["row"], row["temperature"]): row for row in rows}
+    names = list(dict.fromkeys(row["row"] for row in rows))
+    body = [
+        [
+            f"`{name}`",
+            found[name, temperatures[0]]["repetitions"],
+            *(_percent(found[name, temperature]) for temperature in temperatures),
+        ]
+        for name in names
+    ]
+    return table(["row", "repetitions", *(f"T = {t}" for t in temperatures)], body, 1)
+
+
+def _paired(rows: Sequence[Row], table: Table) -> str:
+    header = ["first", "second", "criterion", "true difference", "covered", "p < 5%", "mean width"]
+    body = [
+        [
+            f"T = {row['first']}",
+            f"T = {row['second']}",
+            f"`{row['criterion']}`",
+            row["truth"],
+            _percent(row),
+            f"{100 * float(row['alarms']):.1f}%",
+            row["mean_width"],
+        ]
+        for row in rows
+    ]
+    return table(header, body, 3)
+
+
+def _nulls(rows: Sequence[Row], table: Table) -> str:
+    header = ["what", "confidences", "n", "test", "rejected"]
+    body = [
+        [
+            row["kind"],
+            row["confidences"],
+            f"{int(row['n']):,}",
+            f"`{row['test']}`",
+            f"{100 * float(row['alarms']):.1f}% (±{100 * float(row['error']):.1f})",
+        ]
+        for row in rows
+    ]
+    return table(header, body, 2)
+
+
+def _percent(row: Row) -> str:
+    return f"{100 * float(row['coverage']):.1f}% (±{100 * float(row['monte_carlo_error']):.1f})"
