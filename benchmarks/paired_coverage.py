@@ -18,14 +18,14 @@ from coverage import CLASSES, LEVEL, SPREAD
 from record import RESULTS, circumstances, number, write
 from torch import Tensor
 
-from calibrant import MEASURES, ece, esd_naive, ks_error
+from calibrant import MEASURES, Measure, ece, esd_naive, ks_error
 from calibrant.evaluation._comparison import Difference, compare
 
 POPULATION, DRAWS = 1_000_000, 500
 WORLDS = ((1.0, 1.0), (1.1, 1.0), (1.5, 1.0), (1.5, 1.3), (1.5, 1.5), (2.0, 1.5))
 NOISE = 0.5
 CRITERIA = {name: MEASURES[name] for name in ("ece", "debiased_ece", "ks_error", "esd")}
-TRUTHS = {
+TRUTHS: dict[str, Measure] = {
     "ece": ece,
     "debiased_ece": partial(ece, norm=2, binning="mass"),
     "ks_error": ks_error,

@@ -164,13 +164,14 @@ def compare(
                 drawn[name].append(a - b)
     rows = {}
     for name, criterion in criteria.items():
-        values = [criterion(model).item() for model in models]
+        first_value, second_value = (float(criterion(model)) for model in models)
         if name in rays[0]:
             moved = torch.cat(drawn[name], dim=1)
-            pair = map(Ray.of, values, (ray[name] for ray in rays), moved)
-            rows[name] = _of_rays(*pair, level)
+            one = Ray.of(first_value, rays[0][name], moved[0])
+            other = Ray.of(second_value, rays[1][name], moved[1])
+            rows[name] = _of_rays(one, other, level)
         else:
-            rows[name] = _difference(*values, torch.cat(drawn[name]), level)
+            rows[name] = _difference(first_value, second_value, torch.cat(drawn[name]), level)
     return Comparison(rows, n=len(ones), draws=draws, level=level)
 
 
