@@ -19,7 +19,7 @@ test: $(INSTALLED) ## everything CI checks
 	@echo "== lint ==" && $(BIN)/ruff check .
 	@echo "== types ==" && $(BIN)/mypy
 	@echo "== import contract ==" && $(BIN)/lint-imports --no-logo
-	@echo "== tests ==" && $(BIN)/pytest
+	@echo "== tests ==" && OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist loadfile
 
 bench: $(INSTALLED) ## time the measures on this CPU, and render the tracked tables
 	@$(BIN)/python benchmarks/measures.py && $(BIN)/python benchmarks/render.py

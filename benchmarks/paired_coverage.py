@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from coverage import CLASSES, LEVEL, SPREAD
+from interval_coverage import CLASSES, LEVEL, SPREAD
 from record import RESULTS, circumstances, number, write
 from torch import Tensor
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from record import RESULTS, Row, read
+from render_evaluation import evaluation_section
 from statistics_page import sections
 
 README = Path(__file__).parent / "README.md"
@@ -27,6 +28,8 @@ gradient, in float64, to one part in a thousand million.
 python benchmarks/measures.py --device cpu    # about three minutes; --quick for ten seconds
 python benchmarks/measures.py --device cuda   # about two minutes
 python benchmarks/step.py                     # one minute, on a GPU
+python benchmarks/kernels.py                  # two minutes, on a GPU
+python benchmarks/evaluation.py               # ten minutes, where the peers are installed
 python benchmarks/render.py                   # this page
 ```
 
@@ -51,7 +54,16 @@ work as a captured CUDA graph, which leaves the launches out. Memory is torch's 
 STEP = """\
 One training step of ResNet-18 on 32 by 32 pixels, in bf16 autocast, channels last, with SGD and
 momentum: forward, objective, backward, update. Overhead is over plain `F.cross_entropy` in the same
-round, with quartiles over rounds; the second row is that very objective again, and shows the noise.
+round, and over our own `nll` in it, with quartiles over rounds; the second row is that very
+objective again, and shows the noise.
+"""
+
+KERNELS = """\
+Forward and backward from bf16 logits to one number and back, eager. *Kernels* is
+`kernels.use("fused")`, *definition* is `kernels.use("definition")`, torch operators, and *by
+default* is `kernels.use("auto")`. The floor is what no form that reads the logits twice and writes
+their gradient once can beat: one and a half times a copy of them. Memory is torch's peak beyond
+the logits and their gradient.
 """
 
 
@@ -67,6 +79,11 @@ def main() -> None:
     if path.exists():
         rows = read(path)
         parts += ["## A training step\n", _setting(rows[0]), STEP, _steps(rows)]
+    path = RESULTS / "kernels-cuda.csv"
+    if path.exists():
+        rows = read(path)
+        parts += ["## Large outputs\n", _setting(rows[0]), KERNELS, _kernels(rows)]
+    parts += evaluation_section(_setting, _table)
     parts += sections(_setting, _table)
     README.write_text("\n".join(parts))
     print(f"wrote {README}")
@@ -113,8 +130,26 @@ def _verdict(rows: Sequence[Row]) -> str:
     return f"Ours is slower in {len(slower)} of the {len(compared)} rows compared: {names}.\n"
 
 
+def _kernels(rows: Sequence[Row]) -> str:
+    header = ["n", "classes", "objective", "form", "ms", "of the floor", "replayed, ms", "MiB"]
+    body = [
+        [
+            _count(row["n"]),
+            _count(row["classes"]),
+            row["objective"] and f"`{row['objective']}`",
+            row["form"],
+            _time(row),
+            f"{_digits(row['over_floor'])}\u00d7",
+            _digits(row["ms_replayed"]),
+            _digits(row["peak_mib"]),
+        ]
+        for row in rows
+    ]
+    return _table(header, body, left=0)
+
+
 def _steps(rows: Sequence[Row]) -> str:
-    header = ["objective", "batch", "ms per step", "overhead", "quartiles"]
+    header = ["objective", "batch", "ms per step", "overhead", "quartiles", "over `nll`"]
     body = [
         [
             f"`{row['objective']}`",
@@ -124,6 +159,7 @@ def _steps(rows: Sequence[Row]) -> str:
             "{:+.1f} to {:+.1f} %".format(
                 float(row["overhead_quartile_low"]), float(row["overhead_quartile_high"])
             ),
+            f"{float(over):+.1f} %" if (over := row.get("over_nll_percent")) else "",
         ]
         for row in rows
     ]

@@ -7,10 +7,10 @@ from record import RESULTS, Row, read
 Table = Callable[[Sequence[str], Iterable[Sequence[str]], int], str]
 
 COVERAGE = """\
-How often the 95% interval of `evaluate` holds the truth (`coverage.py`): samples from worlds of ten
-classes, reported at four temperatures, 1 being calibrated. In a calibrated world the truth of an
-error is zero and only the lower end can fail, so up to 97.5% is right there. The Monte-Carlo error
-is in brackets; rows with fewer repetitions are those that are slow to resample.
+How often the 95% interval of `evaluate` holds the truth (`interval_coverage.py`): samples of worlds
+of ten classes, reported at four temperatures, 1 being calibrated. In a calibrated world the truth
+of an error is zero and only the lower end can fail, so up to 97.5% is right there. The Monte-Carlo
+error is in brackets; rows with fewer repetitions are those that are slow to resample.
 """
 
 PAIRED = """\

@@ -1,15 +1,18 @@
 """What an objective of ours adds to a training step of a real network.
 
-`python benchmarks/step.py [--device cuda|cpu] [--out FILE.csv]`
+`python benchmarks/step.py [--device cuda|cpu] [--out FILE.csv] [--graphed]`
 
 ResNet-18 on synthetic 32 × 32 images, batch 512, bf16 autocast, channels last, SGD with
-momentum. On a CPU only a smoke test: a small batch and two steps, whose times mean nothing.
+momentum. With `--graphed` also NLL + ESD as a captured CUDA graph. On a CPU only a smoke test: a
+small batch and two steps, whose times mean nothing.
 """
 
 import argparse
+import gc
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import torch
 from record import RESULTS, Row, circumstances, number, write
@@ -32,14 +35,14 @@ from calibrant import (
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 
-PLAIN = "F.cross_entropy"
+PLAIN, OWN = "F.cross_entropy", "nll"
 PARAMETERS = 11_173_962
 
 OBJECTIVES: dict[str, Objective] = {
     PLAIN: F.cross_entropy,
     # The same again: what differs between these two is noise.
     "F.cross_entropy, once more": F.cross_entropy,
-    "nll": lambda logits, labels: nll(Predictions(logits, labels)),
+    OWN: lambda logits, labels: nll(Predictions(logits, labels)),
     "nll + esd": Penalised(nll, top_label(esd), 1.0),
     "nll + mmce": Penalised(nll, top_label(mmce), 1.0),
     "nll + soft_label_binned_ece": Penalised(nll, top_label(soft_label_binned_ece), 1.0),
@@ -95,43 +98,56 @@ class Trainer:
 
 
 def main() -> None:
-    """Rounds of a few steps with each objective in turn."""
+    """Many short rounds of a few steps with each objective in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--out", type=Path, help="default: benchmarks/results/step-cuda.csv")
+    parser.add_argument("--graphed", action="store_true", help="also a captured graph")
     options = parser.parse_args()
     device: str = options.device
     out: Path | None = options.out
     if out is None and device == "cuda":
         out = RESULTS / "step-cuda.csv"
-    batch, steps, rounds = (512, 20, 15) if device == "cuda" else (32, 2, 1)
+    batch, steps, rounds = (512, 5, 120) if device == "cuda" else (32, 2, 1)
 
     torch.backends.cudnn.benchmark = True
     torch.set_num_threads(1)
     trainer = Trainer(device, batch)
+    if options.graphed:
+        OBJECTIVES["nll + esd, graphed"] = graphed(Penalised(nll, top_label(esd), 1.0), batch)
     if device == "cuda":
         for objective in OBJECTIVES.values():
-            trainer.milliseconds(objective, steps)
+            trainer.milliseconds(objective, 2 * steps)
+    # A pause to collect garbage would fall on one objective alone.
+    gc.collect()
+    gc.disable()
     times: dict[str, list[float]] = {name: [] for name in OBJECTIVES}
     for turn in range(rounds):
         # Each objective takes every place in the round in turn.
         for place in range(len(OBJECTIVES)):
             name = list(OBJECTIVES)[(place + turn) % len(OBJECTIVES)]
             times[name].append(trainer.milliseconds(OBJECTIVES[name], steps))
-        print(f"round {turn + 1} of {rounds}", flush=True)
     rows = [_row(name, times, device, batch, steps) for name in OBJECTIVES]
     for row in rows:
-        print("{objective:30} {ms_median:>8} ms  {overhead_percent:>7} %".format(**row), flush=True)
+        print(
+            "{objective:30} {ms_median:>8} ms  {overhead_percent:>7} %  "
+            "{over_nll_percent:>7} % over nll".format(**row),
+            flush=True,
+        )
     if out is not None:
         write(out, rows)
 
 
+def graphed(objective: Penalised, batch: int) -> Objective:
+    """The objective of one batch size as a captured graph: one launch forward, one backward."""
+    logits = torch.randn(batch, 10, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    labels = torch.randint(10, (batch,), device="cuda")
+    return cast(Objective, torch.cuda.make_graphed_callables(objective, (logits, labels)))
+
+
 def _row(name: str, times: dict[str, list[float]], device: str, batch: int, steps: int) -> Row:
     spread = Spread.of(times[name])
-    # Against the plain step of the same round, so that drift cancels.
-    overhead = Spread.of(
-        100 * (own / plain - 1) for own, plain in zip(times[name], times[PLAIN], strict=True)
-    )
+    overhead, over_nll = (_overhead(times[name], times[other]) for other in (PLAIN, OWN))
     return {
         "objective": name,
         "network": "ResNet-18",
@@ -145,7 +161,15 @@ def _row(name: str, times: dict[str, list[float]], device: str, batch: int, step
         "overhead_percent": f"{overhead.median:.2f}",
         "overhead_quartile_low": f"{overhead.low:.2f}",
         "overhead_quartile_high": f"{overhead.high:.2f}",
+        "over_nll_percent": f"{over_nll.median:.2f}",
+        "over_nll_quartile_low": f"{over_nll.low:.2f}",
+        "over_nll_quartile_high": f"{over_nll.high:.2f}",
     } | circumstances(device)
+
+
+def _overhead(own: list[float], other: list[float]) -> Spread:
+    """Percent over the other objective in the same round, so that drift cancels."""
+    return Spread.of(100 * (mine / theirs - 1) for mine, theirs in zip(own, other, strict=True))
 
 
 if __name__ == "__main__":

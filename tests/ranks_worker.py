@@ -1,7 +1,9 @@
 """One rank of a distributed run: DDP's gradients of every criterion, for the test to compare."""
 
 import sys
+from pathlib import Path
 
+import ranks_training
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -18,6 +20,7 @@ from calibrant import (
     per_class,
     top_label,
 )
+from calibrant.integrations.torchmetrics import CalibrationMetrics
 
 ROWS = (19, 12)  # of each rank: unequal on purpose
 GROUPS = torch.arange(sum(ROWS)) // 4 % 3
@@ -45,6 +48,14 @@ def model() -> nn.Linear:
     return nn.Linear(6, 4, dtype=torch.float64)
 
 
+def metrics(parallel: nn.Module, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Measures of what all ranks have seen, each in two batches of its own size."""
+    metric = CalibrationMetrics(classes=4)
+    for part in torch.arange(len(labels)).split(11):
+        metric.update(parallel(inputs[part]).detach(), labels[part])
+    return metric.compute()
+
+
 def main(results: str) -> None:
     dist.init_process_group("gloo")
     parallel = DistributedDataParallel(model())
@@ -61,7 +72,9 @@ def main(results: str) -> None:
                 value.detach(),
                 torch.zeros(4, 6) if gradient is None else gradient.clone(),
             )
+    torch.save(metrics(parallel, inputs, labels), f"{results}/{dist.get_rank()}-metrics.pt")
     torch.save(found, f"{results}/{dist.get_rank()}.pt")
+    ranks_training.main(Path(results))
     dist.destroy_process_group()
 
 

@@ -222,7 +222,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     def full(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     with pytest.raises(OSError, match="no space"):
         evaluation.to_json(path)
     assert path.read_text() == "before"
@@ -314,3 +314,12 @@ def test_resnet_110_on_cifar_10_has_the_error_the_literature_prints() -> None:
     found = evaluate(logits, labels.astype(np.int64), draws=2)
     assert found.n == 10_000
     assert 100 * found["ece"].value == pytest.approx(4.75, abs=0.005)
+
+
+def test_a_written_file_may_be_read_by_whom_the_user_allows(
+    evaluation: Evaluation, tmp_path: Path
+) -> None:
+    path, usual = tmp_path / "evaluation.json", tmp_path / "usual"
+    usual.touch()
+    evaluation.to_json(path)
+    assert path.stat().st_mode == usual.stat().st_mode

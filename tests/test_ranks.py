@@ -5,25 +5,32 @@ import sys
 from pathlib import Path
 
 import pytest
+import ranks_training
 import ranks_worker
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import Predictions, across_ranks, esd, top_label
+from calibrant import Predictions, Summary, across_ranks, esd, top_label
 
 EVERY = ranks_worker.criteria(ranks_worker.GROUPS)
 
 
 @pytest.fixture(scope="module")
-def per_rank(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, tuple[Tensor, Tensor]]]:
-    """What each of two ranks found for every criterion, from one launch."""
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of two ranks, from one launch."""
     folder = tmp_path_factory.mktemp("ranks")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node", "2", ranks_worker.__file__, str(folder)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
-    return [torch.load(Path(folder) / f"{rank}.pt", weights_only=True) for rank in range(2)]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def per_rank(results: Path) -> list[dict[str, tuple[Tensor, Tensor]]]:
+    """What each rank found for every criterion."""
+    return [torch.load(results / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 
 @pytest.mark.parametrize("weighted", ["", " weighted"])
@@ -42,6 +49,42 @@ def test_ranks_agree_with_one_process_that_saw_the_whole_batch(
             (expected,) = torch.autograd.grad(value, model.weight, retain_graph=True)
             assert expected.any()
             assert_close(gradient, expected)
+
+
+def test_metrics_of_ranks_agree_with_a_summary_that_saw_the_whole_batch(results: Path) -> None:
+    inputs, labels, _ = ranks_worker.batch()
+    logits = ranks_worker.model()(inputs).detach()
+    expected = Summary(4).update(logits, labels).values()
+    for rank in range(2):
+        found = torch.load(results / f"{rank}-metrics.pt", weights_only=True)
+        assert found.keys() == expected.keys()
+        for name, value in found.items():
+            assert value.item() == pytest.approx(expected[name].value, rel=1e-12), name
+
+
+@pytest.mark.parametrize("name", ranks_training.runs(Path()))
+def test_training_on_ranks_is_training_on_the_union(name: str, results: Path) -> None:
+    model = ranks_training.network()
+    history = ranks_training.runs(results)[name](model, None)
+    expected = ranks_training.outcome(model, history)
+    for rank in range(2):
+        found = torch.load(results / f"{rank}-training.pt", weights_only=True)[name]
+        assert_close(found, expected, equal_nan=True)
+
+
+def test_training_with_parameters_in_shards_is_training_on_the_union(results: Path) -> None:
+    model = ranks_training.network()
+    history = ranks_training.interleaved(model, None, validation_loader=None)
+    expected = ranks_training.outcome(model, history)
+    for rank in range(2):
+        found = torch.load(results / f"{rank}-training.pt", weights_only=True)["sharded"]
+        assert_close(found, expected, equal_nan=True)
+
+
+def test_a_loss_that_is_not_a_number_on_one_rank_stops_all(results: Path) -> None:
+    for rank in range(2):
+        told = torch.load(results / f"{rank}-training.pt", weights_only=True)["refusal"]
+        assert told.startswith("the fit loss must be finite; got nan at step 1 in epoch 0.")
 
 
 def test_without_a_process_group_it_is_the_criterion_itself(predictions: Predictions) -> None:

@@ -183,3 +183,16 @@ def test_transforms_are_loops(rng: torch.Generator) -> None:
     kept = [smooth_ece(confidence[0][m > 0], outcome[0][m > 0]) for m in masks]
     masked = torch.vmap(lambda m: smooth_ece(confidence[0], outcome[0], weights=m))(masks)
     assert_close(masked, torch.stack(kept))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 50, 40_000])
+def test_value_alone_is_that_on_the_graph(n: int, weighted: bool, rng: torch.Generator) -> None:
+    uniform = torch.rand(n, generator=rng, dtype=torch.float64)
+    weights = torch.rand(n, generator=rng, dtype=torch.float64) if weighted else None
+    # Spread out, on a coarse grid with both ends, crowded at one end, and calibrated.
+    for confidence in (uniform, (10 * uniform).round() / 10, 1 - uniform**8 / 1e3):
+        for outcome in (torch.bernoulli(confidence**2, generator=rng), (confidence > 0.5).double()):
+            leaf = confidence.clone().requires_grad_()
+            on_graph = smooth_ece(leaf, outcome, weights=weights).detach()
+            assert_close(smooth_ece(confidence, outcome, weights=weights), on_graph)

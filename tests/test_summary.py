@@ -11,6 +11,7 @@ from calibrant import (
     Predictions,
     ece,
     esd,
+    evaluate_events,
     ks_error,
     label_binned_ece,
     mce,
@@ -131,6 +132,34 @@ def test_counts_do_not_stick_at_two_to_the_twenty_fourth() -> None:
         many = many.merge(many)
     assert len(many) == 1_000 * 2**15
     assert many.values()["ece"].value == pytest.approx(once.values()["ece"].value, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_events_are_judged_as_they_are_and_not_by_the_likelier_answer(dtype: torch.dtype) -> None:
+    rng = torch.Generator().manual_seed(2)
+    confidence = torch.rand(500, generator=rng).to(dtype)
+    outcome = torch.rand(500, generator=rng) < confidence.float() ** 2
+    summary = Summary(None)
+    for part in torch.arange(500).split(170):
+        summary.add_events(confidence[part], outcome[part])
+    found, truth = summary.values(), evaluate_events(confidence, outcome, draws=2)
+    assert found.keys() < truth.rows.keys()
+    for name, bounded in found.items():
+        assert abs(bounded.value - truth[name].value) <= bounded.error + 1e-6, name
+        assert (bounded.error == 0) or name in BOUNDED
+    halves = (Summary(None).add_events(confidence[k::2], outcome[k::2]) for k in range(2))
+    same(next(halves).merge(next(halves)), summary)
+
+
+def test_events_and_predictions_do_not_mix() -> None:
+    with pytest.raises(ValueError, match=r"takes add_events\(confidence, outcome\); got pred"):
+        Summary(None).update(*drawn(4, seed=0))
+    with pytest.raises(ValueError, match=r"of 4 classes takes update\(logits, labels\); got ev"):
+        Summary(4).add_events(torch.rand(3), torch.ones(3))
+    with pytest.raises(ValueError, match=r"confidence must lie between 0 and 1"):
+        Summary(None).add_events(torch.tensor([1.5]), torch.ones(1))
+    with pytest.raises(ValueError, match=r"must share classes, bins and cells"):
+        Summary(None).merge(Summary(4))
 
 
 def test_bad_input_gets_one_sentence() -> None:

@@ -1,11 +1,15 @@
+import pytest
+import pytorch_lightning as lightning
 import torch
 from test_summary import drawn
+from torch import Tensor, nn
 from torch.testing import assert_close
+from torch.utils.data import DataLoader, TensorDataset
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MulticlassAccuracy
 
 from calibrant.evaluation._summary import Summary
-from calibrant.integrations.torchmetrics import CalibrationMetrics
+from calibrant.integrations.torchmetrics import MEASURED, CalibrationMetric, CalibrationMetrics
 
 
 def test_is_the_summary_of_all_batches() -> None:
@@ -60,3 +64,93 @@ def test_joins_a_collection() -> None:
     )
     collection.update(*drawn(60, seed=0))
     assert {"accuracy", "calibration_ece", "calibration_esd"} <= set(collection.compute())
+
+
+def test_one_measure_is_that_of_all() -> None:
+    every = CalibrationMetrics(classes=4)
+    every.update(*drawn(60, seed=0))
+    for name in MEASURED:
+        one = CalibrationMetric(name, classes=4)
+        one.update(*drawn(60, seed=0))
+        assert_close(one.compute(), every.compute()[name])
+
+
+def test_a_collection_keeps_the_state_once() -> None:
+    apart = {name: CalibrationMetric(name, classes=4) for name in ("ece", "esd", "nll")}
+    collection = MetricCollection({name: metric.clone() for name, metric in apart.items()})
+    for seed in range(3):
+        batch = drawn(60, seed=seed)
+        collection.update(*batch)
+        for metric in apart.values():
+            metric.update(*batch)
+    assert len(collection.compute_groups) == 1
+    assert_close(collection.compute(), {name: metric.compute() for name, metric in apart.items()})
+
+
+def test_too_few_samples_are_not_a_number_and_do_not_end_the_training() -> None:
+    metric = CalibrationMetrics(classes=4)
+    assert all(value.isnan() for value in metric(*drawn(2, seed=0)).values())
+    metric.update(*drawn(60, seed=1))
+    assert not any(value.isnan() for value in metric.compute().values())
+
+
+def test_an_unknown_measure_gets_one_sentence() -> None:
+    with pytest.raises(ValueError, match=r"measure must be one of accuracy, .*; got 'smooth_ece'"):
+        CalibrationMetric("smooth_ece", classes=4)
+
+
+class Logging(lightning.LightningModule):
+    """Logs a metric, a collection of them, and the dictionary of one, in the ways there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 4)
+        self.ece = CalibrationMetric("ece", classes=4)
+        ordered = {name: CalibrationMetric(name, classes=4) for name in ("esd", "ks_error")}
+        self.some = MetricCollection({"top": MulticlassAccuracy(4), **ordered})
+        self.every = CalibrationMetrics(classes=4)
+
+    def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
+        inputs, labels = batch
+        return nn.functional.cross_entropy(self.layer(inputs), labels)
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
+        inputs, labels = batch
+        logits = self.layer(inputs)
+        self.ece(logits, labels)
+        self.log("ece", self.ece)
+        self.some.update(logits, labels)
+        self.log_dict(self.some)
+        self.every.update(logits, labels)
+
+    def on_validation_epoch_end(self) -> None:
+        self.log_dict({f"every/{name}": value for name, value in self.every.compute().items()})
+        self.every.reset()
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec.:FutureWarning")
+@pytest.mark.filterwarnings("ignore:The .* does not have many workers")
+@pytest.mark.filterwarnings("ignore:GPU available but not used")
+def test_lightning_logs_the_value_of_the_whole_epoch() -> None:
+    torch.manual_seed(0)
+    inputs, labels = torch.randn(50, 6), torch.randint(4, (50,))
+    loader = DataLoader(TensorDataset(inputs, labels), batch_size=16)  # the last batch holds two
+    model = Logging()
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=2,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(model, loader, loader)
+    expected = Summary(4).update(model.layer(inputs).detach(), labels).values()
+    logged = trainer.callback_metrics
+    for name in ("ece", "esd", "ks_error"):
+        assert_close(logged[name].item(), expected[name].value, rtol=1e-5, atol=1e-7)
+    for name, bounded in expected.items():
+        assert_close(logged[f"every/{name}"].item(), bounded.value, rtol=1e-5, atol=1e-7)

@@ -26,6 +26,9 @@ from .evaluation import mean_and_sem as mean_and_sem
 from .evaluation import prediction_sets as prediction_sets
 from .evaluation import threshold_for as threshold_for
 from .evaluation import within_subject_sem as within_subject_sem
+from .logs import PredictionLog as PredictionLog
+from .logs import open_log as open_log
+from .logs import summarise_table as summarise_table
 from .measures import MEASURES as MEASURES
 from .measures import avuc as avuc
 from .measures import avuc_gs as avuc_gs
@@ -50,6 +53,27 @@ from .measures import sweep_ece as sweep_ece
 from .measures import weighted_mmce as weighted_mmce
 from .objectives import Penalised as Penalised
 from .predictions import Predictions as Predictions
+from .recalibration import BBQ as BBQ
+from .recalibration import RECALIBRATORS as RECALIBRATORS
+from .recalibration import BestOf as BestOf
+from .recalibration import BetaCalibration as BetaCalibration
+from .recalibration import CalibratedModel as CalibratedModel
+from .recalibration import DirichletCalibration as DirichletCalibration
+from .recalibration import EnsembleTemperatureScaling as EnsembleTemperatureScaling
+from .recalibration import FitReport as FitReport
+from .recalibration import HistogramBinning as HistogramBinning
+from .recalibration import Identity as Identity
+from .recalibration import IsotonicCalibration as IsotonicCalibration
+from .recalibration import MatrixScaling as MatrixScaling
+from .recalibration import PlattScaling as PlattScaling
+from .recalibration import Recalibrator as Recalibrator
+from .recalibration import ScalingBinning as ScalingBinning
+from .recalibration import SharedIsotonicCalibration as SharedIsotonicCalibration
+from .recalibration import SplineCalibration as SplineCalibration
+from .recalibration import TemperatureScaling as TemperatureScaling
+from .recalibration import VectorScaling as VectorScaling
+from .recalibration import VennAbers as VennAbers
+from .recalibration import as_logits as as_logits
 from .scores import SCORES as SCORES
 from .scores import Score as Score
 from .scores import accuracy as accuracy
@@ -62,6 +86,26 @@ from .scores import label_smoothing as label_smoothing
 from .scores import margin_smoothing as margin_smoothing
 from .scores import nll as nll
 from .scores import squared_logits as squared_logits
+from .training import META_SETTINGS as META_SETTINGS
+from .training import AdaptiveWeight as AdaptiveWeight
+from .training import ClassSmoothing as ClassSmoothing
+from .training import Epoch as Epoch
+from .training import History as History
+from .training import MetaHistory as MetaHistory
+from .training import MetaKnowledge as MetaKnowledge
+from .training import MetaRegulariser as MetaRegulariser
+from .training import Selection as Selection
+from .training import UnitL2 as UnitL2
+from .training import WeightDecay as WeightDecay
+from .training import WeightL2 as WeightL2
+from .training import accumulate as accumulate
+from .training import fit as fit
+from .training import fit_interleaved as fit_interleaved
+from .training import fit_meta as fit_meta
+from .training import interleave as interleave
+from .training import select as select
+from .training import should_interleave as should_interleave
+from .training import split_for_calibration as split_for_calibration
 
 CRITERIA: dict[str, Criterion] = SCORES | MEASURES
 """Every score and every measure, by name."""

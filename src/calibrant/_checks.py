@@ -30,32 +30,38 @@ def _check_tensor(name: str, x: object) -> None:
 
 
 def check_logits(logits: Tensor) -> None:
+    """One row of real numbers per sample, one column per class, which are not probabilities."""
+    check_table("logits", logits)
+    if _readable(logits):
+        _check_not_probabilities(logits)
+
+
+def check_table(name: str, logits: Tensor) -> None:
     """One row of real numbers per sample, one column per class."""
-    _check_tensor("logits", logits)
+    _check_tensor(name, logits)
     if not logits.is_floating_point():
         raise TypeError(
-            f"logits must be floating point; got {logits.dtype}. "
+            f"{name} must be floating point; got {logits.dtype}. "
             "If these are labels, the order is (logits, labels)."
         )
     if logits.ndim != 2:
         raise ValueError(
-            f"logits must have shape (n, classes); got {tuple(logits.shape)}. "
+            f"{name} must have shape (n, classes); got {tuple(logits.shape)}. "
             "For pixels or tokens use Predictions.flatten; for one score per sample, "
             "Predictions.from_binary."
         )
     rows, classes = logits.shape
     if rows == 0:
         raise ValueError(
-            f"predictions must hold at least one sample; got logits of shape {(rows, classes)}. "
+            f"predictions must hold at least one sample; got {name} of shape {(rows, classes)}. "
             "Skip empty batches, for instance with DataLoader(drop_last=True)."
         )
     if classes < 2:
         raise ValueError(
-            f"logits must have a column for each of at least two classes; got {classes}. "
-            "For one score per sample use Predictions.from_binary(logits.squeeze(1), labels)."
+            f"{name} must have a column for each of at least two classes; got {classes}. "
+            "For one score per sample use Predictions.from_binary(logits.squeeze(1), labels); "
+            "for one chance, Predictions.from_probabilities(chance.squeeze(1), labels)."
         )
-    if _readable(logits):
-        _check_not_probabilities(logits)
 
 
 def _check_not_probabilities(logits: Tensor) -> None:
@@ -183,12 +189,7 @@ def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = N
 
 def check_probabilities(probabilities: Tensor) -> None:
     """Rows of numbers between 0 and 1 that sum to one."""
-    _check_tensor("probabilities", probabilities)
-    if not probabilities.is_floating_point() or probabilities.ndim != 2:
-        raise ValueError(
-            "probabilities must be floating point of shape (n, classes) or (n,); "
-            f"got {probabilities.dtype} of shape {tuple(probabilities.shape)}."
-        )
+    check_probability_table(probabilities)
     if torch.compiler.is_compiling() or is_transformed(probabilities):
         return
     tolerance = 2e-2 if probabilities.dtype in HALF else 1e-3
@@ -198,6 +199,16 @@ def check_probabilities(probabilities: Tensor) -> None:
             "probabilities must not be negative and each row must sum to one; got values from "
             f"{probabilities.min().item():.3g} to {probabilities.max().item():.3g}, a row off by "
             f"{off.max().item():.3g}. If these are logits use Predictions(logits, labels)."
+        )
+
+
+def check_probability_table(probabilities: Tensor) -> None:
+    """Floating-point numbers, a row per sample and a column per class."""
+    _check_tensor("probabilities", probabilities)
+    if not probabilities.is_floating_point() or probabilities.ndim != 2:
+        raise ValueError(
+            "probabilities must be floating point of shape (n, classes) or (n,); "
+            f"got {probabilities.dtype} of shape {tuple(probabilities.shape)}."
         )
 
 

@@ -4,16 +4,29 @@ Run as `python -m calibrant.demo`. The interleaved procedure is that of the ESD 
 the training images is kept from the likelihood, and calibration is judged on it at every step.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from math import sqrt
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import AdamW
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
-from calibrant import Criterion, Predictions, accuracy, brier, ece, esd, nll, rooted, top_label
+from calibrant import (
+    Criterion,
+    Predictions,
+    accuracy,
+    brier,
+    ece,
+    esd,
+    fit,
+    fit_interleaved,
+    nll,
+    rooted,
+    top_label,
+)
 
 try:
     from rich.console import Console
@@ -41,14 +54,7 @@ ROWS: dict[str, tuple[Criterion, float, str]] = {
 }
 
 
-class Samples(NamedTuple):
-    """Images as rows of pixels, and the digit each shows."""
-
-    images: Tensor
-    labels: Tensor
-
-
-def noisy_digits() -> tuple[Samples, Samples, Samples]:
+def noisy_digits() -> tuple[TensorDataset, TensorDataset, TensorDataset]:
     """Training, held-out and test images. The noise is part of the image: drawn once."""
     pixels, digits = load_digits(return_X_y=True)
     fixed = torch.Generator().manual_seed(2024)
@@ -57,47 +63,43 @@ def noisy_digits() -> tuple[Samples, Samples, Samples]:
     sizes = [len(images) - TEST - HELD_OUT, HELD_OUT, TEST]
     labels = torch.from_numpy(digits).long()
     parts = torch.split(torch.randperm(len(images), generator=fixed), sizes)
-    majority, held_out, test = (Samples(images[part], labels[part]) for part in parts)
+    majority, held_out, test = (TensorDataset(images[part], labels[part]) for part in parts)
     return majority, held_out, test
 
 
-def batches(samples: Samples, rng: torch.Generator) -> Iterator[Samples]:
-    """Batches without end, in a new order each time round."""
-    while True:
-        for chosen in torch.split(torch.randperm(len(samples.labels), generator=rng), BATCH):
-            yield Samples(samples.images[chosen], samples.labels[chosen])
+def batches(samples: TensorDataset) -> DataLoader[tuple[Tensor, ...]]:
+    """Shuffled batches, each read at once and not image by image."""
+    order = BatchSampler(RandomSampler(samples), BATCH, drop_last=False)
+    return DataLoader(samples, sampler=order, batch_size=None)
 
 
 def train(
-    fitted: Samples, held_out: Samples | None, seed: int, after_step: Callable[[], None]
+    fitted: TensorDataset, held_out: TensorDataset | None, seed: int, advance: Callable[[int], None]
 ) -> nn.Module:
     """Fit a small network by likelihood and, given a held-out slice, pay for its miscalibration."""
     torch.manual_seed(seed)
     hidden = [nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()]
     model = nn.Sequential(*hidden, nn.Linear(128, 10))
-    optimiser = AdamW(model.parameters(), lr=RATE, weight_decay=1e-2)
-    rng = torch.Generator().manual_seed(seed)
-    to_fit = batches(fitted, rng)
-    to_judge = None if held_out is None else batches(held_out, rng)
-
-    def predict(batch: Samples) -> Predictions:
-        return Predictions(model(batch.images), batch.labels)
-
-    for _ in range(STEPS):
-        loss = nll(predict(next(to_fit)))
-        if to_judge is not None:
-            loss = loss + WEIGHT * calibration(predict(next(to_judge)))
-        optimiser.zero_grad()
-        torch.autograd.backward(loss)
-        optimiser.step()
-        after_step()
+    loader = batches(fitted)
+    settings: dict[str, Any] = {
+        "optimiser": AdamW(model.parameters(), lr=RATE, weight_decay=1e-2),
+        "epochs": round(STEPS / len(loader)),
+        "progress": False,
+        "after_epoch": lambda _: advance(len(loader)),
+    }
+    if held_out is None:
+        fit(model, loader, objective=nn.CrossEntropyLoss(), **settings)
+    else:
+        slice_ = batches(held_out)
+        fit_interleaved(model, loader, slice_, calibration=calibration, weight=WEIGHT, **settings)
     return model
 
 
 @torch.no_grad()
-def row(model: nn.Module, test: Samples) -> Tensor:
+def row(model: nn.Module, test: TensorDataset) -> Tensor:
     """Every number of the table for one trained model."""
-    predictions = Predictions(model(test.images), test.labels)
+    images, labels = test.tensors
+    predictions = Predictions(model(images), labels)
     return torch.stack([scale * criterion(predictions) for criterion, scale, _ in ROWS.values()])
 
 
@@ -125,11 +127,12 @@ def main() -> None:
     torch.set_num_threads(1)  # the network is too small to share out
     console = Console()
     majority, held_out, test = noisy_digits()
-    everything = Samples(*map(torch.cat, zip(majority, held_out, strict=True)))
+    both = zip(majority.tensors, held_out.tensors, strict=True)
+    everything = TensorDataset(*map(torch.cat, both))
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("training", total=2 * SEEDS * STEPS)
 
-        def rows(fitted: Samples, judged: Samples | None) -> Tensor:
+        def rows(fitted: TensorDataset, judged: TensorDataset | None) -> Tensor:
             advance = partial(progress.advance, task)
             models = (train(fitted, judged, seed, advance) for seed in range(SEEDS))
             return torch.stack([row(model, test) for model in models])

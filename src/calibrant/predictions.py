@@ -1,6 +1,6 @@
 """What a classifier said, and what was true."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import log
 from typing import Any, ClassVar
@@ -13,11 +13,39 @@ from torch.nn.functional import one_hot
 from ._checks import (
     check_labels,
     check_logits,
-    check_probabilities,
     check_shapes,
+    check_table,
     check_targets,
     check_weights,
 )
+from ._tables import (
+    WORTH_IT,
+    blocks_of,
+    by_rows,
+    most_probable,
+    softmax_of_blocks,
+    unrecorded,
+)
+
+
+@dataclass(frozen=True)
+class RowKernels:
+    """A faster way to the statistics of rows: all of them in one pass over the logits.
+
+    - `take`: whether they are in charge of these logits.
+    - `statistics`: logits and labels in, statistics by the name of their property out.
+    - `soft_rank`: logits, labels and a temperature in, the soft rank out.
+    - `names`: of the statistics it finds, where it does not find all.
+    """
+
+    take: Callable[[Tensor], bool]
+    statistics: Callable[[Tensor, Tensor], dict[str, Tensor]]
+    soft_rank: Callable[[Tensor, Tensor, float], Tensor]
+    names: frozenset[str] | None = None
+
+
+ROW_KERNELS: list[RowKernels] = []
+"""Kernels by preference; they enter themselves here. Without any, definitions compute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,21 +200,8 @@ class Predictions:
         """
         if probabilities.ndim == 1:
             probabilities = torch.stack([1 - probabilities, probabilities], dim=1)
-        check_probabilities(probabilities)
-        if probabilities.dtype in (torch.float16, torch.bfloat16):
-            probabilities = probabilities.float()
-        tiny = torch.finfo(probabilities.dtype).tiny
-        logits = probabilities.clamp(min=tiny).log()
-        told = cls(logits, labels, weights=weights)
-        predicted = probabilities.argmax(dim=1)
-        given = {
-            "probs": probabilities,
-            "log_probs": logits,
-            "predicted": predicted,
-            "confidence": _column(probabilities, predicted),
-        }
-        told._derived.update({(name, True): statistic for name, statistic in given.items()})
-        return told
+        predicted, confidence = most_probable(probabilities)
+        return _OfProbabilities(probabilities, labels, weights, predicted, confidence)
 
     @classmethod
     def _unchecked(cls, logits: Tensor, labels: Tensor, weights: Tensor | None) -> "Predictions":
@@ -204,6 +219,17 @@ class Predictions:
         for name in self._parts:
             object.__setattr__(same, name, both if name == "weights" else getattr(self, name))
         return same
+
+    def _some(self, own: Tensor | slice, weights: Tensor | None) -> "Predictions":
+        """Some of the samples, with what is known of them already and other weights."""
+        some = object.__new__(type(self))
+        for name in self._parts:
+            part = getattr(self, name)
+            object.__setattr__(some, name, part[own] if isinstance(part, Tensor) else part)
+        derived = {name: statistic[own] for name, statistic in self._derived.items()}
+        for name, part in (("weights", weights), ("_derived", derived)):
+            object.__setattr__(some, name, part)
+        return some
 
     def of_all_ranks(self, rows: Tensor) -> Tensor:
         """One entry per sample of this process, as one per sample of these predictions."""
@@ -225,10 +251,40 @@ class Predictions:
             self._derived[key] = compute()
         return self._derived[key]
 
+    def _row(self, name: str, definition: Callable[[], Tensor]) -> Tensor:
+        """A statistic of each row, with all the others where a kernel finds them together."""
+
+        def compute() -> Tensor:
+            kernels = self._kernels(name)
+            if kernels is None:
+                return definition()
+            found = kernels.statistics(self.logits, self.labels)
+            for each, statistic in found.items():
+                self._derived.setdefault((each, torch.is_grad_enabled()), statistic)
+            return found[name]
+
+        return self._read(name, compute)
+
+    def _kernels(self, name: str = "soft_rank") -> RowKernels | None:
+        """Who is in charge of the statistics of rows, if not their definitions."""
+        on_graph, off_graph = ("log_probs", True), ("log_probs", False)
+        known = off_graph in self._derived and not torch.is_grad_enabled()
+        if on_graph in self._derived or known:
+            return None  # the whole table is there: a pass over it saves nothing
+        for kernels in ROW_KERNELS:
+            if (kernels.names is None or name in kernels.names) and kernels.take(self.logits):
+                return kernels
+        return None
+
     @property
     def classes(self) -> int:
         """Number of classes."""
         return self.logits.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type that statistics have: that of the logits, and no narrower than float32."""
+        return torch.promote_types(self.logits.dtype, torch.float32)
 
     @property
     def scores(self) -> Float[Tensor, "n classes"]:
@@ -248,43 +304,67 @@ class Predictions:
         """Probability of each class."""
         return self._read("probs", lambda: self.log_probs.exp())
 
+    def probs_in_blocks(self) -> Iterator[tuple[slice, Tensor]] | None:
+        """Rows of `probs`, some at a time, where only values are asked and it is worth it.
+
+        What a block holds is overwritten when the next is asked for.
+        """
+        known = self._derived.get(("probs", True))
+        if known is None and not torch.is_grad_enabled():
+            known = self._derived.get(("probs", False))
+        table = self.logits if known is None else known
+        if table.numel() < WORTH_IT or self.labels_per_sample is not None or not unrecorded(table):
+            return None
+        return softmax_of_blocks(table) if known is None else blocks_of(table)
+
     @property
     def predicted(self) -> Int[Tensor, " n"]:
         """Index of the most probable class, the first of tied ones."""
-        return self._read("predicted", lambda: self.logits.argmax(dim=1))
+        return self._row("predicted", lambda: self.logits.argmax(dim=1))
 
     @property
     def confidence(self) -> Float[Tensor, " n"]:
         """Probability of the predicted class."""
-        return self._read("confidence", lambda: _column(self.log_probs, self.predicted).exp())
+        return self._row("confidence", lambda: _column(self.log_probs, self.predicted).exp())
 
     @property
     def correct(self) -> Float[Tensor, " n"]:
         """1 where the predicted class is the label, else 0."""
-        return self._read(
-            "correct", lambda: (self.predicted == self.labels).to(self.log_probs.dtype)
-        )
+        return self._row("correct", lambda: (self.predicted == self.labels).to(self.dtype))
 
     @property
     def true_log_prob(self) -> Float[Tensor, " n"]:
         """Logarithm of the probability of the true class."""
-        return self._read("true_log_prob", lambda: _column(self.log_probs, self.labels))
+        return self._row("true_log_prob", lambda: _column(self.log_probs, self.labels))
+
+    @property
+    def mean_log_prob(self) -> Float[Tensor, " n"]:
+        """Mean over the classes of the logarithm of their probability."""
+        return self._row("mean_log_prob", lambda: self.log_probs.mean(dim=1))
 
     @property
     def true_prob(self) -> Float[Tensor, " n"]:
-        """Probability of the true class, the very number that stands among `probs`."""
-        return self._read("true_prob", lambda: _column(self.probs, self.labels))
+        """Probability of the true class."""
+
+        def true_prob() -> Tensor:
+            if self._kernels("true_log_prob") is not None:
+                return self.true_log_prob.exp()
+            return _column(self.probs, self.labels)
+
+        return self._read("true_prob", true_prob)
+
+    @property
+    def sum_of_squares(self) -> Float[Tensor, " n"]:
+        """Sum of the squared probabilities: the chance that two draws from them agree."""
+        return self._row("sum_of_squares", self._sum_of_squares)
+
+    def _sum_of_squares(self) -> Tensor:
+        return by_rows(lambda probs: probs.square().sum(dim=1), self.probs)
 
     @property
     def entropy(self) -> Float[Tensor, " n"]:
         """Entropy of the predicted distribution, in nats."""
-
-        def entropy() -> Tensor:
-            # A class ruled out by a logit of minus infinity has no share in the entropy.
-            surprise = torch.where(self.probs > 0, -self.log_probs, 0)
-            return (self.probs * surprise).sum(dim=1)
-
-        return self._read("entropy", entropy)
+        return self._row("entropy", lambda: _entropy(self.probs, self.log_probs))
 
     @property
     def normalised_entropy(self) -> Float[Tensor, " n"]:
@@ -299,7 +379,10 @@ class Predictions:
         """
 
         def rank() -> Tensor:
-            lead = self.probs - self.true_prob[:, None]
+            kernels = self._kernels()
+            if kernels is not None:
+                return kernels.soft_rank(self.logits, self.labels, temperature)
+            lead = self.probs - _column(self.probs, self.labels)[:, None]
             # The true class meets itself at sigmoid(0) = 1/2, which the constant accounts for.
             return 0.5 + (temperature * lead).sigmoid().sum(dim=1)
 
@@ -324,13 +407,97 @@ class Predictions:
         """Mean of a per-sample quantity over these predictions, by weight; zero over none."""
         values = per_sample(self)
         if self.weights is None:
-            return values.sum() / max(len(self), 1)
+            return values.mean() if len(self) else values.sum()
         largest = self.weights.max() if len(self) else self.weights.sum()
         weights = (self.weights / torch.where(largest > 0, largest, 1)).to(values.dtype)
         total = torch.where(largest > 0, weights.sum(), 1)
         return (weights * torch.where(weights > 0, values, 0)).sum() / total
 
 
+class _OfProbabilities(Predictions):
+    """Predictions whose probabilities were given; logits are derived when something asks."""
+
+    _parts = ("labels", "weights", "labels_per_sample", "_derived", "_given")
+    _given: Tensor
+
+    def __init__(
+        self,
+        given: Tensor,
+        labels: Tensor,
+        weights: Tensor | None,
+        predicted: Tensor,
+        confidence: Tensor,
+    ) -> None:
+        check_table("probabilities", given)
+        check_labels(labels, given)
+        check_weights(weights, given)
+        probs = given.to(torch.promote_types(given.dtype, torch.float32))
+        known = {"probs": probs, "predicted": predicted}
+        if unrecorded(probs) and not probs.requires_grad:
+            known["confidence"] = confidence.to(probs.dtype)
+        parts: dict[str, Any] = {
+            "_given": probs,
+            "labels": labels.long(),
+            "weights": weights,
+            "labels_per_sample": None,
+            "_derived": {(name, True): statistic for name, statistic in known.items()},
+        }
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
+
+    @property
+    def logits(self) -> Tensor:
+        return self.log_probs
+
+    @property
+    def classes(self) -> int:
+        return self._given.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._given.dtype
+
+    @property
+    def log_probs(self) -> Tensor:
+        return self._read("log_probs", lambda: _log(self._given))
+
+    @property
+    def confidence(self) -> Tensor:
+        return self._read("confidence", lambda: _column(self._given, self.predicted))
+
+    @property
+    def true_log_prob(self) -> Tensor:
+        return self._read("true_log_prob", lambda: _log(self.true_prob))
+
+    @property
+    def mean_log_prob(self) -> Tensor:
+        return self._read(
+            "mean_log_prob", lambda: by_rows(lambda probs: _log(probs).mean(dim=1), self._given)
+        )
+
+    @property
+    def entropy(self) -> Tensor:
+        return self._read(
+            "entropy",
+            lambda: by_rows(lambda probs: _entropy(probs, _log(probs)), self._given),
+        )
+
+    def _kernels(self, name: str = "") -> RowKernels | None:
+        """Nobody: what kernels derive from logits is given."""
+        return None
+
+
+def _entropy(probs: Tensor, log_probs: Tensor) -> Tensor:
+    # A class ruled out by a logit of minus infinity has no share in the entropy.
+    return (probs * torch.where(probs > 0, -log_probs, 0)).sum(dim=1)
+
+
+def _log(probabilities: Tensor) -> Tensor:
+    """Logarithms, a zero's being that of the smallest positive number."""
+    return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+
+
 def _column(table: Tensor, index: Tensor) -> Tensor:
     """The entry of each row in the column that `index` names for it."""
-    return table.gather(1, index[:, None])[:, 0]
+    # Squeezed, not indexed: the gradient of an index is a table of zeros to be filled.
+    return table.gather(1, index[:, None]).squeeze(1)

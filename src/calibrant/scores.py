@@ -66,7 +66,7 @@ def label_smoothing(predictions: Predictions, *, eps: float = 0.05) -> Float[Ten
     """
     if not 0 <= eps <= 1:
         raise ValueError(f"eps must lie between 0 and 1; got {eps!r}. Usual is 0.05.")
-    return -(1 - eps) * predictions.true_log_prob - eps * predictions.log_probs.mean(dim=1)
+    return -(1 - eps) * predictions.true_log_prob - eps * predictions.mean_log_prob
 
 
 @Score
@@ -109,7 +109,8 @@ def dual_focal(predictions: Predictions, *, gamma: float = 5.0) -> Float[Tensor,
     Tao, Dong & Xu, "Dual Focal Loss for Calibration", ICML 2023.
     """
     _check_gamma(gamma)
-    below = predictions.probs.detach() < predictions.true_prob.detach()[:, None]
+    truth = predictions.probs.detach().gather(1, predictions.labels[:, None])
+    below = predictions.probs.detach() < truth
     runner_up = (predictions.probs * below).max(dim=1).values
     shortfall = _miss(predictions.true_log_prob) + runner_up
     return -(shortfall**gamma) * predictions.true_log_prob
@@ -121,7 +122,7 @@ def brier(predictions: Predictions) -> Float[Tensor, " n"]:
 
     Brier, "Verification of forecasts expressed in terms of probability", 1950.
     """
-    return predictions.probs.square().sum(dim=1) - 2 * predictions.true_prob + 1
+    return predictions.sum_of_squares - 2 * predictions.true_prob + 1
 
 
 @Score

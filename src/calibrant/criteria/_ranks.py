@@ -89,6 +89,10 @@ class _Gathered(Predictions):
 
         return super()._read(name, gathered)
 
+    def probs_in_blocks(self) -> None:
+        """Never: what all ranks hold is exchanged whole."""
+        return
+
     def mean_of(self, per_sample: Callable[[Predictions], Tensor]) -> Tensor:
         return super().mean_of(lambda _: self.of_all_ranks(per_sample(self._local)))
 

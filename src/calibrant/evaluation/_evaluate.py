@@ -60,7 +60,7 @@ def evaluate(
     check_weights(counted, told)
 
     def rows(own: Tensor | slice) -> dict[str, Row]:
-        some = _part(predictions, counted, own)
+        some = predictions._some(own, None if counted is None else counted[own])
         return rows_of_predictions(some, _all_or(counted, own, told, len(some)), bins)
 
     return _evaluation(rows, counted, told, groups, draws, level, seed, bins)
@@ -124,17 +124,6 @@ def _predictions(told: Tensor, labels: Tensor, probabilities: bool) -> Predictio
     inputs.check_labels_in_range(predictions.labels, predictions.classes)
     inputs.check_enough(len(predictions))
     return predictions
-
-
-def _part(predictions: Predictions, counted: Tensor | None, own: Tensor | slice) -> Predictions:
-    """Some of the samples, with what is known of them already."""
-    some = Predictions._unchecked(
-        predictions.logits[own],
-        predictions.labels[own],
-        None if counted is None else counted[own],
-    )
-    some._derived.update({name: x[own] for name, x in predictions._derived.items()})
-    return some
 
 
 def _evaluation(

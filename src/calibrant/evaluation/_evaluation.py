@@ -1,14 +1,13 @@
 """What was measured: every number with its interval, to print and to keep."""
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
+from .._writing import written_whole
 from . import _table as table
 from ._estimates import Estimate
 
@@ -92,11 +91,12 @@ class Evaluation:
             {name: cls.from_dict(one) for name, one in kept.get("groups", {}).items()},
         )
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """As JSON, and into a file where a path is given: the whole file or none of it."""
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
         if path is not None:
-            _write_whole(Path(path), text)
+            with written_whole(path) as file:
+                file.write(text.encode())
         return text
 
     def to_frame(self) -> Any:
@@ -111,14 +111,3 @@ class Evaluation:
         if not self.groups:
             lines = [{key: line[key] for key in line if key != "group"} for line in lines]
         return pandas.DataFrame(lines)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -51,7 +51,8 @@ def check_enough(n: int, where: str = "") -> None:
 
 def check_no_nan(name: str, x: Tensor) -> None:
     """Name the first row that is not a number."""
-    bad = x.isnan() if x.ndim == 1 else x.isnan().any(dim=1)
+    # The maximum of a row is NaN if anything in it is, and takes no second table.
+    bad = x.isnan() if x.ndim == 1 or x.numel() == 0 else x.amax(dim=1).isnan()
     if bool(bad.any()):
         first = int(bad.nonzero()[0, 0])
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Calibration as a metric of torchmetrics: fixed memory, any number of processes."""
+"""Calibration as metrics of torchmetrics: fixed memory, any number of processes."""
 
 from typing import Any
 
@@ -14,20 +14,18 @@ except ImportError as missing:
         "the torchmetrics adapter needs torchmetrics: pip install 'calibrant[torchmetrics]'"
     ) from missing
 
+# The fewest samples that a summary judges.
+_FEWEST = 3
+_EXAMPLE = Summary(2, cells=1).update(torch.zeros(_FEWEST, 2), torch.zeros(_FEWEST).long())
+MEASURED = tuple(_EXAMPLE.values())
+"""The names of what a summary knows."""
 
-class CalibrationMetrics(Metric):
-    """Every measure a `Summary` knows, as a torchmetrics metric.
 
-    `update(logits, labels)` per batch, `compute()` for a dictionary of numbers. The state is a
-    few sums of fixed size, so it costs the same after a billion samples, and processes add
-    theirs up. Measures that need the order of samples are within the summary's error bounds.
+class _OfSummary(Metric):
+    """A metric whose state is that of a `Summary`.
 
-    - `classes`, `bins`, `cells`: as in `Summary`.
-
-    >>> metric = CalibrationMetrics(classes=2)
-    >>> metric.update(torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 0, 0]))
-    >>> metric.compute()["ece"]
-    tensor(0.2992, dtype=torch.float64)
+    Metrics with the same settings have the same state, so a `MetricCollection` keeps and
+    updates it once for all of them.
     """
 
     is_differentiable = False
@@ -44,15 +42,67 @@ class CalibrationMetrics(Metric):
         """Add a batch."""
         self._filled().update(logits, labels)
 
-    def compute(self) -> dict[str, Tensor]:
-        """Every measure so far, by name."""
-        values = self._filled().values()
-        return {
-            name: torch.tensor(bounded.value, dtype=torch.float64, device=self.device)
-            for name, bounded in values.items()
-        }
-
     def _filled(self) -> Summary:
         """The summary whose state is this metric's, so that adding to one adds to the other."""
         self._summary.state = {name: getattr(self, name) for name in self._summary.state}
         return self._summary
+
+    def _values(self) -> dict[str, float]:
+        summary = self._filled()
+        if len(summary) < _FEWEST:
+            # The last batch of an epoch may be this small, which must not end the training.
+            return dict.fromkeys(MEASURED, float("nan"))
+        return {name: bounded.value for name, bounded in summary.values().items()}
+
+
+class CalibrationMetrics(_OfSummary):
+    """Every measure a `Summary` knows, as a torchmetrics metric.
+
+    `update(logits, labels)` per batch, `compute()` for a dictionary of numbers. The state is a
+    few sums of fixed size, so it costs the same after a billion samples, and processes add
+    theirs up. Measures that need the order of samples are within the summary's error bounds.
+    Fewer than three samples give NaN.
+
+    - `classes`, `bins`, `cells`: as in `Summary`.
+
+    Lightning logs metrics of one number only: pass it `CalibrationMetric`s, or at the end of an
+    epoch `self.log_dict(metrics.compute())`.
+
+    >>> metrics = CalibrationMetrics(classes=2)
+    >>> metrics.update(torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 0, 0]))
+    >>> metrics.compute()["ece"]
+    tensor(0.2992, dtype=torch.float64)
+    """
+
+    def compute(self) -> dict[str, Tensor]:
+        """Every measure so far, by name."""
+        return {
+            name: torch.tensor(value, dtype=torch.float64, device=self.device)
+            for name, value in self._values().items()
+        }
+
+
+class CalibrationMetric(_OfSummary):
+    """One measure of those, for whoever wants a metric to be one number, such as `self.log`.
+
+    - `measure`: its name, one of `MEASURED`.
+    - `classes`, `bins`, `cells`: as in `Summary`.
+
+    >>> ece = CalibrationMetric("ece", classes=2)
+    >>> ece(torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 0, 0]))
+    tensor(0.2992, dtype=torch.float64)
+    """
+
+    def __init__(self, measure: str, classes: int, **settings: Any) -> None:
+        if measure not in MEASURED:
+            raise ValueError(
+                f"measure must be one of {', '.join(MEASURED)}; got {measure!r}. "
+                "Others need every sample: see evaluate."
+            )
+        super().__init__(classes, **settings)
+        self.measure = measure
+
+    def compute(self) -> Tensor:
+        """The measure so far."""
+        value = self._values()[self.measure]
+        return torch.tensor(value, dtype=torch.float64, device=self.device)

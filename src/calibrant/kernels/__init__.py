@@ -1,22 +1,15 @@
-"""Faster twins of the measures for CUDA. Importing this puts them in charge where they apply."""
+"""Faster twins, on CUDA in Triton. Importing this puts them in charge where they apply."""
 
 from importlib.util import find_spec
 
-from torch import Tensor
-
-from ..measures import _esd
-from ..measures._handwritten import TWINS, Twin
-
-# Up to here looking at every pair of samples is free; beyond it sorting is faster.
-MOST_PAIRED = 4096
-
-
-def _esd_of_pairs(confidence: Tensor, outcome: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # Imported when first needed: a machine without a GPU need not have Triton.
-    from ._pairs import esd_with_gradient
-
-    return esd_with_gradient(confidence, outcome)
-
+from ..measures._handwritten import TWINS
+from ..predictions import ROW_KERNELS
+from ._cpu_rows import ON_CPU
+from ._cuda_rows import ON_CUDA
+from ._switch import use as use
+from ._twins import OF_BATCHES
 
 if find_spec("triton") is not None:
-    TWINS[_esd._unbiased] = Twin(_esd_of_pairs, up_to=MOST_PAIRED)
+    ROW_KERNELS.append(ON_CUDA)
+    TWINS.update(OF_BATCHES)
+ROW_KERNELS.extend(ON_CPU)

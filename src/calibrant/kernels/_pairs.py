@@ -9,7 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from . import MOST_PAIRED
+from ._launch import on_device_of
+from ._table import MOST_PAIRED
 
 _BLOCK = 64
 
@@ -84,7 +85,7 @@ def esd_with_gradient(confidence: Tensor, outcome: Tensor) -> tuple[Tensor, Tens
     scratch = torch.empty(2 * n + blocks, dtype=torch.float64, device=confidence.device)
     value = confidence.new_empty(())
     by_confidence, by_outcome = torch.empty_like(confidence), torch.empty_like(confidence)
-    with torch.cuda.device_of(confidence):
+    with on_device_of(confidence):
         _sums_below[(blocks,)](confidence, outcome, scratch, n, BLOCK=_BLOCK)
         _gradient[(blocks,)](
             confidence,

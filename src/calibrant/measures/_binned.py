@@ -2,17 +2,22 @@
 
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import check_bins, check_norm
+from .._tables import unrecorded
 from ..criteria import root
 from ._events import of_events
 from ._order import Ascending
 from ._precision import widened, widest
 
 Binning = Literal["width", "mass"]
+
+# Vectors of this length stay in the cache; longer ones are taken by parts.
+_MANY = 2**15
 
 
 @of_events
@@ -47,8 +52,7 @@ def ece(
     other norms: Karandikar et al., NeurIPS 2021, eq. 6.
     """
     check_norm(norm)
-    bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
-    mass, gap = bin_totals(bin_of, bins, outcome - confidence, weights=weights)
+    mass, gap = _gaps(confidence, outcome, bins=bins, binning=binning, weights=weights)
     return gap_norm(mass, gap, norm).to(confidence.dtype)
 
 
@@ -105,8 +109,7 @@ def mce(
 
     Guo et al., "On Calibration of Modern Neural Networks", ICML 2017, eq. 5.
     """
-    bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
-    mass, gap = bin_totals(bin_of, bins, outcome - confidence, weights=weights)
+    mass, gap = _gaps(confidence, outcome, bins=bins, binning=binning, weights=weights)
     return bin_mean(gap, mass).abs().max().to(confidence.dtype)
 
 
@@ -164,8 +167,9 @@ def assign_bins(
         raise ValueError(f'binning must be "width" or "mass"; got {binning!r}.')
     fixed = confidence.detach().contiguous()
     if binning == "width":
-        # j / bins rounds correctly; linspace need not.
-        edges = torch.arange(1, bins, dtype=fixed.dtype, device=fixed.device) / bins
+        edges = width_edges(bins, fixed.dtype, fixed.device)
+        if len(fixed) >= _MANY and unrecorded(fixed):
+            return _nearly_computed(fixed, edges)
         return torch.bucketize(fixed, edges)
     ascending = Ascending.of(fixed)
     rank = ascending.first_tied
@@ -178,6 +182,41 @@ def assign_bins(
         # A sum that rounding leaves just short of a border is on it.
         bin_of_place = (share + 1e-9).floor().long().clamp(max=bins - 1)
     return ascending.unsort(bin_of_place)
+
+
+def width_edges(bins: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " inner"]:
+    """The borders between bins of equal width."""
+    # j / bins rounds correctly; linspace need not.
+    return torch.arange(1, bins, dtype=dtype, device=device) / bins
+
+
+def _nearly_computed(fixed: Float[Tensor, " n"], edges: Tensor) -> Int[Tensor, " n"]:
+    """What `torch.bucketize` finds, by arithmetic wherever rounding cannot matter."""
+    bins = len(edges) + 1
+    place = fixed * bins
+    bin_of = place.ceil().long().sub_(1).clamp_(0, bins - 1)
+    # Rounding moves a place by less than this. NaN is near everything.
+    near = 4 * bins * torch.finfo(fixed.dtype).eps
+    unsure = np.flatnonzero(~(place.sub_(place.round()).abs_() > near).numpy())
+    bin_of[unsure] = torch.bucketize(fixed[unsure], edges)
+    return bin_of
+
+
+def _gaps(
+    confidence: Tensor, outcome: Tensor, *, bins: int, binning: Binning, weights: Tensor | None
+) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"]]:
+    """How much each bin counts, and the sum of its gaps: by parts, if only values are asked."""
+    given = [confidence, outcome] if weights is None else [confidence, outcome, weights]
+
+    def totals(c: Tensor, y: Tensor, w: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        bin_of = assign_bins(c, bins=bins, binning=binning, weights=w)
+        return bin_totals(bin_of, bins, y - c, weights=w)
+
+    if binning != "width" or len(confidence) <= _MANY or not all(map(unrecorded, given)):
+        return totals(*given)
+    parts = [totals(*part) for part in zip(*(x.split(_MANY) for x in given), strict=True)]
+    mass, gap = (torch.stack(each).sum(dim=0) for each in zip(*parts, strict=True))
+    return mass, gap
 
 
 def bin_totals(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,19 +19,19 @@ WithGradient = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Twin:
-    """A faster form on CUDA, for as many samples as it is faster for."""
+    """A faster form.
 
-    with_gradient: WithGradient
-    up_to: int
+    - `with_gradient`: what computes it.
+    - `takes`: whether it is in charge of these confidences.
 
-    def takes(self, confidence: Tensor) -> bool:
-        """Whether these are numbers on a GPU, not a stand-in of a function transform."""
-        return (
-            confidence.is_cuda and len(confidence) <= self.up_to and not is_transformed(confidence)
-        )
+    Both get the settings of the definition by keyword.
+    """
+
+    with_gradient: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    takes: Callable[..., bool]
 
 
-TWINS: dict[Definition, Twin] = {}
+TWINS: dict[Callable[..., Tensor], Twin] = {}
 """Faster twins by the definition they are tested against; the kernels enter themselves here."""
 
 
@@ -44,31 +45,39 @@ def hand_written(
     """
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return definition(confidence, outcome)
-    twin = TWINS.get(definition)
-    if twin is not None and twin.takes(confidence):
-        with_gradient = twin.with_gradient
-    value: Tensor = _HandWritten.apply(  # type: ignore[no-untyped-call]
-        confidence, outcome, definition, with_gradient
-    )[0]
+    value: Tensor
+    if is_transformed(confidence) or is_transformed(outcome):
+        # The form that transforms need takes Python some time to call, so only they call it.
+        value = _Transformable.apply(confidence, outcome, definition, with_gradient)[0]  # type: ignore[no-untyped-call]
+    else:
+        with_gradient = _twin_of(definition, confidence) or with_gradient
+        value = _HandWritten.apply(confidence, outcome, definition, with_gradient)[0]  # type: ignore[no-untyped-call]
     return value
 
 
-class _HandWritten(torch.autograd.Function):
-    generate_vmap_rule = True
+def _twin_of(definition: Definition, confidence: Tensor) -> WithGradient | None:
+    plain: Callable[..., Tensor] = definition
+    settings: dict[str, Any] = {}
+    if isinstance(definition, partial):
+        plain, settings = definition.func, definition.keywords
+    twin = TWINS.get(plain)
+    if twin is None or not twin.takes(confidence, **settings):
+        return None
+    return partial(twin.with_gradient, **settings) if settings else twin.with_gradient
 
+
+class _HandWritten(torch.autograd.Function):
     @staticmethod
     def forward(
-        confidence: Tensor, outcome: Tensor, definition: Definition, with_gradient: WithGradient
+        ctx: Any,
+        confidence: Tensor,
+        outcome: Tensor,
+        definition: Definition,
+        with_gradient: WithGradient,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        return with_gradient(confidence, outcome)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        confidence, outcome, ctx.definition, _ = inputs
-        _, *gradients = output
-        ctx.mark_non_differentiable(*gradients)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(confidence, outcome, *gradients)
+        output = with_gradient(confidence, outcome)
+        _keep(ctx, (confidence, outcome, definition, with_gradient), output)
+        return output
 
     @staticmethod
     def backward(
@@ -89,3 +98,29 @@ class _HandWritten(torch.autograd.Function):
             None,
             None,
         )
+
+
+class _Transformable(torch.autograd.Function):
+    """The same where `vmap`, `grad` and their like can see it."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(
+        confidence: Tensor, outcome: Tensor, definition: Definition, with_gradient: WithGradient
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return with_gradient(confidence, outcome)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        _keep(ctx, inputs, output)
+
+    backward = _HandWritten.backward
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    confidence, outcome, ctx.definition, _ = inputs
+    _, *gradients = output
+    ctx.mark_non_differentiable(*gradients)
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(confidence, outcome, *gradients)

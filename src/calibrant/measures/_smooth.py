@@ -6,8 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._tables import unrecorded
 from ._events import of_events
 from ._precision import widened
+from ._smooth_value import fixed_point
 
 # The gaps are kept as _COARSE * _FINE cosine waves, and seen at as many points of [0, 1].
 _COARSE = _FINE = 64
@@ -46,7 +48,8 @@ def smooth_ece(
     never narrower than 0.0005, so opposite gaps closer together may cancel: a smaller value
     is then too low, never too high.
 
-    Takes $O(n)$ time and memory, and on top of it some twenty milliseconds whatever $n$ is.
+    Takes $O(n)$ time and memory, and on top of it some twenty milliseconds whatever $n$ is; one
+    or two where no gradient is recorded.
 
     >>> confidence = torch.tensor([0.6, 0.7, 0.8, 0.9])
     >>> smooth_ece(confidence, torch.tensor([1.0, 0.0, 1.0, 1.0]))
@@ -55,6 +58,15 @@ def smooth_ece(
     Błasiok & Nakkiran, "Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing",
     2023. <https://arxiv.org/abs/2309.12236>
     """
+    given = [confidence, outcome] if weights is None else [confidence, outcome, weights]
+    if all(map(unrecorded, given)):
+        value = fixed_point(confidence, outcome, weights, points=_POINTS, narrowest=_NARROWEST)
+        return torch.tensor(value, dtype=confidence.dtype)
+    return _recorded(confidence, outcome, weights)
+
+
+def _recorded(confidence: Tensor, outcome: Tensor, weights: Tensor | None) -> Tensor:
+    """The same in torch operators, on the graph, in a search of fixed length."""
     position, happened = widened(confidence, outcome)
     counted = torch.ones_like(position) if weights is None else weights.to(position.dtype)
     total = counted.sum()

@@ -5,8 +5,8 @@ softmax; the model reports the logits times a temperature, so at 1 it is calibra
 over-confident. The truth of a row is its value on a population of two million with every
 outcome replaced by its chance, which leaves no noise.
 
-    python benchmarks/coverage.py --device cuda --processes 12   # minutes, on a GPU
-    python benchmarks/coverage.py --repetitions 20               # a look, on a CPU
+    python benchmarks/interval_coverage.py --device cuda --processes 12   # minutes, on a GPU
+    python benchmarks/interval_coverage.py --repetitions 20               # a look, on a CPU
 """
 
 import argparse

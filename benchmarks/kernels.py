@@ -1,0 +1,156 @@
+"""What an objective costs on large outputs: kernels, definitions, a compiler, and the floor.
+
+`python benchmarks/kernels.py [--out FILE.csv] [--seconds 1.0] [--no-compile]`, on a GPU.
+
+Forward and backward from bf16 logits. The floor is what no form that reads the logits twice and
+writes their gradient once can beat: one and a half times a copy of them.
+"""
+
+import argparse
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+
+import torch
+from record import RESULTS, Row, circumstances, number, write
+from timing import Spread, Work, by_turns, replayed
+from torch import Tensor
+from torch.nn import functional as F
+
+from calibrant import Penalised, Predictions, esd, kernels, nll, top_label
+
+SHAPES = ((512, 10), (262_144, 100), (65_536, 1_000), (8_192, 32_768), (8_192, 128_256))
+FLOOR = "two reads, one write"
+
+Objective = Callable[[Tensor, Tensor], Tensor]
+Form = tuple[str, str]
+
+
+def _nll(logits: Tensor, labels: Tensor) -> Tensor:
+    return nll(Predictions(logits, labels))
+
+
+OBJECTIVES: dict[str, Objective] = {"nll": _nll, "nll + esd": Penalised(nll, top_label(esd), 1.0)}
+
+
+def main() -> None:
+    """Every form at every size, by turns; rows are written as they come."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS / "kernels-cuda.csv")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for all forms at one size")
+    parser.add_argument("--no-compile", action="store_true")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    for n, classes in SHAPES:
+        rows += measure(n, classes, options.seconds, compiled=not options.no_compile)
+        write(options.out, rows)
+        torch.cuda.empty_cache()
+
+
+def measure(n: int, classes: int, seconds: float, compiled: bool) -> list[Row]:
+    """All forms at one size, each checked against the definition before it is timed."""
+    logits, labels = _inputs(n, classes)
+    works = dict(_works(logits, labels, compiled))
+    _assert_agreement(works, logits)
+    peaks = {form: _peak(work, logits) for form, work in works.items()}
+    copy = torch.empty_like(logits)
+    works["", FLOOR] = partial(_copy, logits.detach(), copy)
+    turns = by_turns({str(form): [work] for form, work in works.items()}, "cuda", seconds)
+    times = {form: turns[str(form)] for form in works}
+    replays = {form: replayed(work) for form, work in works.items()} if n == 512 else {}
+    rows = []
+    for form, spread in times.items():
+        objective, name = form
+        passes = 1.5 if name == FLOOR else 1.0
+        spread = Spread(*(passes * each for each in (spread.low, spread.median, spread.high)))
+        rows.append(
+            {
+                "objective": objective,
+                "form": name,
+                "n": str(n),
+                "classes": str(classes),
+                "dtype": "bfloat16",
+                "device": "cuda",
+                "ms_median": number(spread.median),
+                "ms_quartile_low": number(spread.low),
+                "ms_quartile_high": number(spread.high),
+                "ms_replayed": number(replay.median if (replay := replays.get(form)) else None),
+                "over_floor": number(spread.median / (1.5 * times["", FLOOR].median)),
+                "peak_mib": number(peaks.get(form)),
+            }
+            | circumstances("cuda")
+        )
+        print(
+            "{n:>8} x {classes:<8} {objective:10} {form:22} {ms_median:>8} ms  "
+            "{over_floor:>6} of the floor, replayed {ms_replayed}, {peak_mib} MiB".format(
+                **rows[-1]
+            ),
+            flush=True,
+        )
+    return rows
+
+
+def _inputs(n: int, classes: int) -> tuple[Tensor, Tensor]:
+    seeded = torch.Generator("cuda").manual_seed(n)
+    logits = torch.empty(n, classes, dtype=torch.bfloat16, device="cuda")
+    logits.normal_(0, 2, generator=seeded)
+    labels = torch.randint(classes, (n,), generator=seeded, device="cuda")
+    # Right one time in two, so that the calibration of the top label is not degenerate.
+    logits[torch.arange(0, n, 2, device="cuda"), labels[::2]] += 8
+    return logits.requires_grad_(), labels
+
+
+def _works(logits: Tensor, labels: Tensor, compiled: bool) -> list[tuple[Form, Work]]:
+    works: list[tuple[Form, Work]] = []
+    for name, objective in OBJECTIVES.items():
+        forms = {
+            "kernels": ("fused", objective),
+            "definition": ("definition", objective),
+            "by default": ("auto", objective),
+        }
+        if compiled and name != "nll":
+            torch.compiler.reset()
+            definition = torch.compile(objective, fullgraph=True, dynamic=False)
+            forms["definition, compiled"] = ("definition", definition)
+        for form, (choice, call) in forms.items():
+            works.append(((name, form), partial(_step, call, logits, labels, choice)))
+    works.append((("nll", "F.cross_entropy"), partial(_step, F.cross_entropy, logits, labels)))
+    return works
+
+
+def _step(objective: Objective, logits: Tensor, labels: Tensor, choice: str | None = None) -> None:
+    logits.grad = None
+    with kernels.use(choice) if choice else nullcontext():  # type: ignore[arg-type]
+        torch.autograd.backward(objective(logits, labels))
+
+
+def _copy(source: Tensor, target: Tensor) -> None:
+    target.copy_(source)
+
+
+def _assert_agreement(works: dict[Form, Work], logits: Tensor) -> None:
+    gradients: dict[str, Tensor] = {}
+    for (objective, form), work in sorted(works.items(), key=lambda item: item[0][1], reverse=True):
+        work()
+        assert logits.grad is not None
+        truth = gradients.setdefault(objective, logits.grad)
+        error = ((logits.grad - truth).float().norm() / truth.float().norm()).item()
+        # bf16 keeps eight bits; F.cross_entropy rounds its log-probabilities to them.
+        if not error <= 2e-2:
+            raise AssertionError(f"{objective}, {form}: gradients differ by {error:.1e}.")
+
+
+def _peak(work: Work, logits: Tensor) -> float:
+    """MiB beyond the logits and their gradient."""
+    logits.grad = None
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    work()
+    gradient = logits.numel() * logits.element_size()
+    return (torch.cuda.max_memory_allocated() - before - gradient) / 2**20
+
+
+if __name__ == "__main__":
+    main()

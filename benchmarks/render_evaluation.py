@@ -1,0 +1,55 @@
+"""The part of `benchmarks/README.md` that sets our evaluation beside the peers'."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from record import RESULTS, Row, read
+
+TEXT = """\
+Quantities as a user asks for them, checks included: ours by `Predictions.from_probabilities` (or
+`Predictions` of logits) and a criterion, the peers' by their public call, each on the same float32
+arrays. The *floor* is the least that could do: the maximum of each row for top-label ECE, one
+log-sum-exp pass in cache-sized blocks for logits, and one read of the array for the others. All
+take turns; times are medians. *Memory* is the growth of resident memory in a process of its own, as
+a share of the input. *Differs* is the peer's value less ours: docs/decisions/peers.md says why.
+"""
+
+
+def evaluation_section(
+    setting: Callable[[Row], str],
+    table: Callable[[Sequence[str], Iterable[Sequence[str]], int], str],
+) -> list[str]:
+    """Title, circumstances, text and table, if results exist."""
+    path = RESULTS / "evaluation-cpu.csv"
+    if not path.exists():
+        return []
+    rows = read(path)
+    header = ["quantity", "size", "who", "ms", "× floor", "× ours", "memory", "differs"]  # noqa: RUF001
+    return [
+        "## Evaluation beside the peers\n",
+        setting(rows[0]),
+        TEXT,
+        table(header, [_cells(row) for row in rows], 3),
+        _versions(rows),
+    ]
+
+
+def _cells(row: Row) -> list[str]:
+    time = _digits(row["ms_median"]) or row["note"]
+    if row["rounds"] == "1":
+        time += " (once)"
+    memory = f"{float(row['peak_percent']):.1f} %" if row["peak_percent"] else ""
+    ratios = [_digits(row["times_floor"]), _digits(row["times_ours"])]
+    return [row["quantity"], row["size"], row["who"], time, *ratios, memory, row["minus_ours"]]
+
+
+def _versions(rows: Sequence[Row]) -> str:
+    seen = {row["who"]: row["version"] for row in rows if row["version"]}
+    return "Versions: " + ", ".join(f"{who} {version}" for who, version in seen.items()) + ".\n"
+
+
+def _digits(text: str) -> str:
+    """Three significant digits, with separators from a thousand on."""
+    if not text:
+        return ""
+    x = float(text)
+    return f"{x:,.0f}" if abs(x) >= 100 else f"{x:#.3g}".rstrip(".")

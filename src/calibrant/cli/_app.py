@@ -1,0 +1,64 @@
+"""The commands, and what becomes of what they raise."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from ._doctor import DOCTOR_EXAMPLES, doctor
+from ._evaluate import EVALUATE_EXAMPLES, evaluate
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
+app.command(epilog=DOCTOR_EXAMPLES)(doctor)
+
+
+def _show_version(asked: bool) -> bool:
+    if asked:
+        print(f"calibrant {__version__}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def calibrant(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show it and leave."),
+    ] = False,
+) -> None:
+    """Measure whether a classifier's confidence can be believed."""
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; what was wrong with its input is said in one sentence."""
+    command = typer.main.get_command(app)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        code = command.main(args=given, prog_name="calibrant", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except BrokenPipeError:  # whoever was reading has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except typer.Abort:
+        return 130
+    except (ValueError, TypeError, OSError, ImportError) as wrong:
+        return _refuse(str(wrong))
+    except Exception as wrong:
+        # What the parser of the command line raises says itself what was wrong.
+        if not hasattr(wrong, "format_message"):
+            raise
+        return _refuse(f"{wrong.format_message().rstrip('.')}. For the options add --help.")
+
+
+def _refuse(sentence: str) -> int:
+    print(f"calibrant: {' '.join(sentence.split())}", file=sys.stderr)
+    return 2

@@ -1,0 +1,160 @@
+"""`calibrant evaluate`: every measure of a file of predictions."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..evaluation import Summary, calibration_tests
+from ..logs import Batch, PredictionLog, open_log
+from ..logs._batch import joined
+from ._limits import crossed, parse_limits
+from ._output import Format, as_json, check_writable, write
+from ._progress import reading, working
+from ._results import Resampled, Streamed
+
+# What two cores resample in a few minutes; a longer file is streamed.
+MOST_ROWS, MOST_NUMBERS = 100_000, 2_000_000
+
+EVALUATE_EXAMPLES = """
+\b
+Examples:
+  calibrant evaluate predictions.npz
+  calibrant evaluate log.parquet --probabilities p --labels truth
+  calibrant evaluate answers.csv --confidence sure --outcome right --json
+  calibrant evaluate predictions.npz --groups country --format markdown
+  calibrant evaluate predictions.npz --fail-above ece=0.05 --fail-above nll=1
+"""
+
+
+def _column(what: str) -> Any:
+    return typer.Option(metavar="COLUMN", help=what)
+
+
+def evaluate(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Parquet, Arrow, NPZ, CSV or safetensors.")
+    ],
+    logits: Annotated[
+        list[str] | None,
+        _column("Logits, or the stem of numbered columns. Repeat to name one per class."),
+    ] = None,
+    probabilities: Annotated[list[str] | None, _column("The same, normalised.")] = None,
+    labels: Annotated[str | None, _column("Indices of the true classes.")] = None,
+    confidence: Annotated[str | None, _column("How sure, from 0 to 1.")] = None,
+    outcome: Annotated[str | None, _column("Whether it was right, 0 or 1.")] = None,
+    weights: Annotated[str | None, _column("How much each row counts.")] = None,
+    groups: Annotated[str | None, _column("Groups, each of which is judged too.")] = None,
+    bins: Annotated[int, typer.Option(metavar="N", help="Of every binned measure.")] = 15,
+    draws: Annotated[int, typer.Option(metavar="N", help="Resamples behind the intervals.")] = 1000,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the resamples.")] = 0,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Count rows in fixed memory, without intervals. By default above "
+            f"{MOST_ROWS:,} rows or {MOST_NUMBERS:,} numbers.",
+            show_default=False,
+        ),
+    ] = None,
+    fail_above: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROW=LIMIT", help="Exit with 1 if a row is above its limit."),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="Of the result.")] = Format.table,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result there.")
+    ] = None,
+) -> int:
+    """Every score and measure of a file of predictions, with intervals and tests.
+
+    The file has logits or probabilities and labels, or a confidence and an outcome. Columns are
+    known by the usual names (logits, logit_0, probs, prob_0, label, confidence, correct, ...);
+    name those that are called otherwise.
+    """
+    limits = parse_limits(fail_above or [])
+    check_writable(out)
+    log = open_log(
+        file,
+        logits=_one_or_more(logits),
+        probabilities=_one_or_more(probabilities),
+        labels=labels,
+        confidence=confidence,
+        outcome=outcome,
+        weights=weights,
+        groups=groups,
+    )
+    found = _measured(log, stream, bins=bins, draws=draws, seed=seed)
+    broken = crossed(limits, found.values)
+    if json or form is Format.json:
+        text = as_json({"file": log.path.name, "kind": log.columns.kind, **found.to_dict()})
+    else:
+        markdown = form is Format.markdown
+        text = "\n\n".join([_heading(log), *found.parts(markdown=markdown)])
+    write(text, out)
+    for sentence in broken:
+        print(f"calibrant: {sentence}", file=sys.stderr)
+    return 1 if broken else 0
+
+
+def _measured(
+    log: PredictionLog, stream: bool | None, *, bins: int, draws: int, seed: int
+) -> Resampled | Streamed:
+    told = None if stream else _read(log, at_any_length=stream is False)
+    if told is None:
+        return _streamed(log, bins, asked=bool(stream))
+    with working(f"resampling {draws:,} times"):
+        evaluation = told.evaluate(bins=bins, draws=draws, seed=seed)
+        if told.weights is not None:
+            return Resampled(evaluation, "they are for samples that count alike.")
+        try:
+            return Resampled(evaluation, calibration_tests(told.forecasts, seed=seed))
+        except ValueError as unfit:  # too few samples, or every confidence zero or one
+            return Resampled(evaluation, str(unfit))
+
+
+def _read(log: PredictionLog, *, at_any_length: bool) -> Batch | None:
+    """Every row; nothing where there are too many to resample."""
+
+    def long(rows: int) -> bool:
+        numbers = rows * (log.classes or 1)
+        return not at_any_length and (rows > MOST_ROWS or numbers > MOST_NUMBERS)
+
+    if log.rows is not None and long(log.rows):
+        return None
+    kept, done = [], 0
+    with reading(log.path.name) as progress:
+        for batch in log.batches(progress=progress):
+            done += len(batch)
+            if long(done):
+                return None
+            kept.append(batch)
+    return joined(kept)
+
+
+def _streamed(log: PredictionLog, bins: int, *, asked: bool) -> Streamed:
+    if log.columns.weights is not None and not asked:
+        raise ValueError(
+            f"a file of more than {MOST_ROWS:,} rows or {MOST_NUMBERS:,} numbers is streamed, "
+            "which counts every row once; got --weights. Leave it out, or add --no-stream to "
+            "resample all the same."
+        )
+    with reading(log.path.name) as progress:
+        if log.columns.groups is None:
+            return Streamed(log.summary(bins=bins, progress=progress))
+        groups = log.summaries(bins=bins, progress=progress)
+    whole = Summary(log.classes, bins=bins)
+    for one in groups.values():
+        whole = whole.merge(one)
+    return Streamed(whole, groups)
+
+
+def _heading(log: PredictionLog) -> str:
+    of = "confidence and outcome" if log.classes is None else f"{log.columns.kind}"
+    return f"{log.path.name}: {of}" + (f" of {log.classes} classes" if log.classes else "")
+
+
+def _one_or_more(names: list[str] | None) -> str | list[str] | None:
+    return names[0] if names and len(names) == 1 else names or None

@@ -1,0 +1,52 @@
+"""A result as text, on the standard output or in a file."""
+
+import json
+import math
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from .._writing import written_whole
+
+
+class Format(StrEnum):
+    """How a result is written."""
+
+    table = "table"
+    markdown = "markdown"
+    json = "json"
+
+
+def as_json(result: Any) -> str:
+    """What is not a finite number becomes null, since JSON has no word for it.
+
+    >>> print(as_json({"nll": math.inf, "ece": 0.05}))
+    {
+      "nll": null,
+      "ece": 0.05
+    }
+    """
+    return json.dumps(_plain(result), indent=2, allow_nan=False)
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, dict):
+        return {str(name): _plain(value) for name, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [_plain(value) for value in x]
+    return None if isinstance(x, float) and not math.isfinite(x) else x
+
+
+def check_writable(out: Path | None) -> None:
+    """Before the work, so that none is lost."""
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise ValueError(f"--out must be a file in a folder that exists; got {str(out)!r}.")
+
+
+def write(text: str, out: Path | None) -> None:
+    """To the standard output; into a file, the whole text or none of it."""
+    if out is None:
+        print(text)
+    else:
+        with written_whole(out) as file:
+            file.write(f"{text}\n".encode())

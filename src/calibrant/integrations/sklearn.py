@@ -1,0 +1,134 @@
+"""Recalibration of any scikit-learn classifier, fitted on predictions it was not trained on."""
+
+from typing import Any
+
+import numpy as np
+
+from ..recalibration import BestOf, as_logits
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+    from sklearn.model_selection import check_cv
+    from sklearn.utils import _safe_indexing, indexable
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        _num_samples,
+        check_is_fitted,
+        column_or_1d,
+        has_fit_parameter,
+    )
+except ImportError as missing:
+    raise ImportError(
+        "the scikit-learn adapter needs scikit-learn: pip install 'calibrant[sklearn]'"
+    ) from missing
+
+# What a chance of zero counts as: trees and neighbours give it where they have seen no case.
+_SMALLEST = 1e-7
+
+
+# Types are left open, as scikit-learn's own are: its checks pass wrong ones on purpose.
+class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier, and a recalibrator fitted on what the classifier says of unseen samples.
+
+    The samples are dealt into folds; each fold is predicted by a clone of the classifier fitted
+    to the others, and the recalibrator is fitted to those predictions. The classifier is then
+    fitted to all samples, so nothing is lost.
+
+    - `estimator`: any classifier with `predict_proba` or `decision_function`. One that is fitted
+      already is wrapped in scikit-learn's `FrozenEstimator`, and `fit` given held-out samples.
+    - `recalibrator`: any of `RECALIBRATORS`; `BestOf()` if not given, which changes nothing where
+      nothing helps.
+    - `cv`: number of folds, or any splitter of scikit-learn.
+
+    After `fit`: `estimator_`, `recalibrator_` (whose `report_` is not judged on folds of its own)
+    and `classes_`.
+
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from calibrant.recalibration import TemperatureScaling
+    >>> X, y = make_classification(2_000, n_redundant=10, random_state=0)
+    >>> bayes = RecalibratedClassifier(GaussianNB(), TemperatureScaling()).fit(X, y)
+    >>> round(float(bayes.recalibrator_.temperature_), 1)
+    3.2
+    """
+
+    def __init__(self, estimator: Any, recalibrator: Any = None, *, cv: Any = 5) -> None:
+        self.estimator = estimator
+        self.recalibrator = recalibrator
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RecalibratedClassifier":
+        """Fit the recalibrator on folds, then the classifier on everything."""
+        check_classification_targets(y)
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must hold at least two classes to learn a classifier; got {len(self.classes_)} "
+                f"class in {len(labels)} samples."
+            )
+        logits = self._unseen(X, y, labels, sample_weight)
+        recalibrator = BestOf() if self.recalibrator is None else clone(self.recalibrator)
+        self.recalibrator_ = recalibrator.fit(logits, labels, weights=sample_weight, folds=0)
+        self.estimator_ = self._fitted(X, y, sample_weight)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def _unseen(self, X: Any, y: Any, labels: Any, weight: Any) -> Any:
+        """Logits of every sample from a classifier that was not fitted to it."""
+        folds = check_cv(self.cv, y, classifier=True)
+        logits = np.full((_num_samples(X), len(self.classes_)), np.nan)
+        for seen, held in folds.split(X, y):
+            missing = sorted(set(range(len(self.classes_))) - set(labels[seen].tolist()))
+            if missing:
+                raise ValueError(
+                    "every class must be among the samples of every fit; got a fold without "
+                    f"{self.classes_[missing[0]]!r}. Give cv fewer folds, or stratify them."
+                )
+            own_weight = None if weight is None else weight[seen]
+            fitted = self._fitted(_safe_indexing(X, seen), _safe_indexing(y, seen), own_weight)
+            logits[held] = _logits(fitted, _safe_indexing(X, held))
+        if np.isnan(logits).any():
+            raise ValueError(
+                "cv must hold every sample out once; got a splitter that leaves some out. "
+                "Use KFold or StratifiedKFold."
+            )
+        return logits
+
+    def _fitted(self, X: Any, y: Any, weight: Any) -> Any:
+        estimator = clone(self.estimator)
+        if weight is not None and has_fit_parameter(estimator, "sample_weight"):
+            return estimator.fit(X, y, sample_weight=weight)
+        return estimator.fit(X, y)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Calibrated probabilities, one column per class of `classes_`."""
+        check_is_fitted(self)
+        return self.recalibrator_.predict_proba(_logits(self.estimator_, X))
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each sample."""
+        check_is_fitted(self)
+        logits = self.recalibrator_.transform(_logits(self.estimator_, X))
+        return self.classes_[logits.argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = getattr(self.estimator, "__sklearn_tags__", None)
+        if inner is not None:
+            tags.input_tags = inner().input_tags
+        return tags
+
+
+def _logits(estimator: Any, X: Any) -> Any:
+    """Rows of logits, two columns also where a classifier gives one score."""
+    if hasattr(estimator, "predict_proba"):
+        chances = np.asarray(estimator.predict_proba(X), dtype=float)
+        return as_logits(chances / chances.sum(axis=1, keepdims=True), smallest=_SMALLEST)
+    scores = np.asarray(estimator.decision_function(X), dtype=float)
+    return np.stack([np.zeros_like(scores), scores], axis=1) if scores.ndim == 1 else scores

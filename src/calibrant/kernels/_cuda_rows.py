@@ -1,0 +1,37 @@
+"""Statistics of rows on CUDA: eager code launches the kernels, a compiler is given operators."""
+
+import torch
+from torch import Tensor
+
+from ..predictions import RowKernels
+from . import _operators
+from ._switch import in_charge
+
+# Below this a pass over the logits is over before Python has launched the next, and torch
+# operators, which need no Python on the way back, are done first.
+_WORTH_IT = 2**24
+
+
+def _takes(logits: Tensor) -> bool:
+    return in_charge(logits, least=_WORTH_IT)
+
+
+def _row_statistics(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    if torch.compiler.is_compiling():
+        return _operators.row_statistics(logits, labels)
+    # Imported when first needed: a machine without a GPU need not have Triton.
+    from ._row_statistics import row_statistics
+
+    return row_statistics(logits, labels)
+
+
+def _soft_rank(logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    if torch.compiler.is_compiling():
+        return _operators.soft_rank(logits, labels, temperature)
+    from ._soft_rank import soft_rank
+
+    return soft_rank(logits, labels, temperature)
+
+
+ON_CUDA = RowKernels(_takes, _row_statistics, _soft_rank)
+"""All statistics in one pass."""

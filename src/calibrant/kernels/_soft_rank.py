@@ -1,0 +1,39 @@
+"""The soft rank on the autograd graph: one node over the logits."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._checks import is_transformed
+from ..predictions import Predictions
+from ._rank_gradients import rank_gradient
+from ._ranks import ranks
+
+
+def soft_rank(logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    """What `Predictions.soft_rank` defines."""
+    rank: Tensor = _SoftRank.apply(logits, labels, temperature)  # type: ignore[no-untyped-call]
+    return rank
+
+
+class _SoftRank(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
+        table = ranks(logits, labels, temperature)
+        ctx.temperature = temperature
+        ctx.save_for_backward(logits, labels, table)
+        return table[0]
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
+        logits, labels, table = ctx.saved_tensors
+        if torch.is_grad_enabled() or is_transformed(upstream):
+            # Somebody differentiates the gradient, or wants many: it is derived in operators.
+            def definition(z: Tensor) -> Tensor:
+                return Predictions._unchecked(z, labels, None).soft_rank(ctx.temperature)
+
+            (by_logits,) = torch.func.vjp(definition, logits)[1](upstream)
+        else:
+            by_logits = rank_gradient(logits, labels, table, upstream, ctx.temperature)
+        return by_logits, None, None

@@ -1,0 +1,87 @@
+"""Who computes: the kernels or the definitions."""
+
+import os
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from .._checks import is_transformed
+
+Choice = Literal["auto", "fused", "definition"]
+
+_choice: Choice = "auto"
+
+
+class use:
+    """Say who computes row statistics and measures: the kernels or the definitions.
+
+    - `"auto"`: kernels where they are faster, on CUDA: of rows from 16 million logits on, of
+      measures up to 4,096 samples; else the definitions. The default.
+    - `"fused"`: kernels of rows at any size; a tensor off CUDA is refused with a sentence.
+    - `"definition"`: the definitions in torch operators, everywhere.
+
+    Called, it holds from then on; in a `with` statement, until its end. It concerns the whole
+    process. Second derivatives and function transforms such as `vmap` always take the
+    definitions. A gradient is computed by whoever computed its value.
+
+    >>> import torch
+    >>> from calibrant import Predictions, kernels, nll
+    >>> with kernels.use("definition"):
+    ...     nll(Predictions(torch.zeros(2, 4), torch.tensor([0, 3])))
+    tensor(1.3863)
+    """
+
+    def __init__(self, choice: Choice) -> None:
+        global _choice
+        if choice not in get_args(Choice):
+            raise ValueError(
+                f'choice must be "auto", "fused" or "definition"; got {choice!r}. '
+                'The default is "auto".'
+            )
+        if choice == "fused" and find_spec("triton") is None:
+            raise ValueError(
+                'kernels.use("fused") needs Triton, which is not installed. '
+                "pip install calibrant[kernels]"
+            )
+        self._before, _choice = _choice, choice
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        global _choice
+        _choice = self._before
+
+
+def interpreted() -> bool:
+    """Whether Triton interprets its kernels, as it does for tests on a CPU."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def in_charge(x: Tensor, least: int = 1) -> bool:
+    """Whether kernels compute on `x`; `least` is the size from which they are faster."""
+    if _choice == "definition" or x.numel() == 0:
+        return False
+    if _choice == "auto" and not (x.is_cuda and x.numel() >= least):
+        return False
+    if torch.compiler.is_compiling():
+        plain = True
+    else:
+        # Stand-ins of transforms, of other subclasses and dual numbers hold no plain memory.
+        known = type(x) is Tensor or type(x) is torch.nn.Parameter
+        plain = known and not is_transformed(x) and forward_ad.unpack_dual(x).tangent is None
+    if plain and not x.is_cuda and not interpreted():
+        raise ValueError(
+            f'kernels run on CUDA, and kernels.use("fused") asks for them; got a tensor on '
+            f'{x.device}. Move it there, or kernels.use("auto").'
+        )
+    return plain and x.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)

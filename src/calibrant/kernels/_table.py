@@ -1,0 +1,20 @@
+"""What the passes keep of each row: a table with one row for each number."""
+
+import torch
+
+DIFFERENTIABLE = ("true_log_prob", "confidence", "entropy", "sum_of_squares", "mean_log_prob")
+KEPT = (*DIFFERENTIABLE, "correct")
+# For the backward pass: the largest logit, and the logarithm of the sum of the exponentials of
+# logits less the largest. Their sum is the log-sum-exp; apart they keep the digits of both.
+TABLE = (*KEPT, "largest", "log_sum")
+
+# Up to here looking at every pair of samples is free; beyond it sorting is faster.
+MOST_PAIRED = 4096
+
+# The soft rank and what its gradient needs.
+RANK_TABLE = 6
+
+
+def arithmetic(dtype: torch.dtype) -> torch.dtype:
+    """What is computed with: float32, or float64 for logits in float64."""
+    return torch.float64 if dtype == torch.float64 else torch.float32

@@ -1,0 +1,173 @@
+"""Parquet, Arrow and CSV files, by way of pyarrow."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from . import _arrow_columns as column
+from ._table import Block, Table, arrow, broken, not_numbers
+
+# Bytes of a column read ahead, and bytes of text parsed at once.
+_AHEAD, _TEXT = 2**20, 2**22
+
+
+class ArrowTable(Table):
+    """What pyarrow reads as record batches."""
+
+    form: str
+    _schema: Any
+
+    @abstractmethod
+    def _batches(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Any]:
+        """Record batches with these columns at least."""
+
+    def blocks(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Block]:
+        """All rows in order, at most `rows` of them at a time."""
+        first = 0
+        with self._readable():
+            for batch in self._batches(numbers, groups, rows):
+                for start in range(0, batch.num_rows, rows):
+                    part = batch.slice(start, rows)
+                    block: Block = {
+                        name: column.numbers(part.column(name), name, self.path, first)
+                        for name in numbers
+                    }
+                    if groups is not None:
+                        block[groups] = column.names(part.column(groups), groups, self.path, first)
+                    yield block
+                    first += part.num_rows
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (arrow("").ArrowException, OSError) as reason:
+            if isinstance(reason, FileNotFoundError | PermissionError):
+                raise
+            raise broken(self.path, self.form, reason) from reason
+
+    def width(self, name: str) -> int | None:
+        """From the schema, or from the first row where lists may be of any length."""
+        types, kind = arrow("types"), self._schema.field(name).type
+        if types.is_fixed_size_list(kind):
+            return int(kind.list_size)
+        if not (types.is_list(kind) or types.is_large_list(kind)):
+            return None
+        with self._readable():
+            for batch in self._batches([name], None, 1):
+                for vector in batch.column(name)[:1].to_pylist():
+                    return len(vector or ())
+        return 0
+
+
+class ParquetTable(ArrowTable):
+    """Row group by row group, and within a row group page by page."""
+
+    form = "Parquet"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._readable(), self._open() as file:
+            self._rows, self._schema = file.metadata.num_rows, file.schema_arrow
+        self.names = list(self._schema.names)
+
+    def _open(self) -> Any:
+        return arrow("parquet").ParquetFile(
+            self.path,
+            buffer_size=_AHEAD,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
+
+    def count(self, names: Sequence[str]) -> int | None:
+        """As the footer says."""
+        return int(self._rows)
+
+    def _batches(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Any]:
+        wanted = [*numbers] if groups is None else [*numbers, groups]
+        with self._open() as file:
+            yield from file.iter_batches(batch_size=rows, columns=wanted, use_threads=False)
+
+
+class IpcTable(ArrowTable):
+    """Arrow's own format, also called Feather, as a file or as a stream; batch by batch."""
+
+    form = "Arrow"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            self._is_file = file.read(6) == b"ARROW1"
+        with self._readable(), arrow("").OSFile(str(path)) as source:
+            self._schema = self._open(source, None).schema
+        self.names = list(self._schema.names)
+
+    def _open(self, source: Any, wanted: Sequence[str] | None) -> Any:
+        ipc = arrow("ipc")
+        fields = wanted and [self._schema.get_field_index(name) for name in wanted]
+        options = ipc.IpcReadOptions(included_fields=fields)
+        opened = ipc.open_file if self._is_file else ipc.open_stream
+        return opened(source, options=options)
+
+    def count(self, names: Sequence[str]) -> int | None:
+        """The sum over the batches of a file; a stream does not tell."""
+        if not self._is_file:
+            return None
+        return sum(int(batch.num_rows) for batch in self._batches(names[-1:], None, 1))
+
+    def _batches(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Any]:
+        wanted = [*numbers] if groups is None else [*numbers, groups]
+        # Read and not mapped: what has been read would stay mapped.
+        with self._readable(), arrow("").OSFile(str(self.path)) as source:
+            reader = self._open(source, wanted)
+            if self._is_file:
+                yield from (reader.get_batch(k) for k in range(reader.num_record_batches))
+            else:
+                yield from reader
+
+
+class CsvTable(ArrowTable):
+    """Text by commas, or by tabs in a `.tsv`; the first line names the columns."""
+
+    form = "CSV"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._readable(), self._open(None) as reader:
+            self._schema = reader.schema
+        self.names = list(self._schema.names)
+
+    def count(self, names: Sequence[str]) -> int | None:
+        """Nobody knows before the last line."""
+        return None
+
+    def _open(self, types: dict[str, Any] | None) -> Any:
+        csv = arrow("csv")
+        tabs = ".tsv" in self.path.suffixes
+        return csv.open_csv(
+            str(self.path),
+            # Without threads an error says which row it is in.
+            read_options=csv.ReadOptions(use_threads=False, block_size=_TEXT),
+            parse_options=csv.ParseOptions(delimiter="\t" if tabs else ","),
+            convert_options=csv.ConvertOptions(
+                column_types=types, include_columns=list(types) if types else None
+            ),
+        )
+
+    def _batches(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Any]:
+        pa, types = arrow(""), arrow("types")
+        # A column is of one type from the first row to the last, whatever its first rows hold.
+        inferred = {name: self._schema.field(name).type for name in numbers}
+        wanted = {
+            name: kind if types.is_boolean(kind) else pa.float64()
+            for name, kind in inferred.items()
+        }
+        for name, kind in inferred.items():
+            if types.is_string(kind) or types.is_temporal(kind):
+                raise not_numbers(name, self.path, "text" if types.is_string(kind) else kind)
+        if groups is not None and groups not in wanted:
+            wanted[groups] = pa.string()
+        with self._open(wanted) as reader:
+            yield from reader

@@ -1,0 +1,93 @@
+"""The names of the columns of a file, and those that people usually give."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["logits", "probabilities", "confidence"]
+Asked: TypeAlias = str | Sequence[str] | None
+"""A column, or the stem of numbered columns; several columns, one per class; or nothing."""
+
+FORECASTS: dict[Kind, tuple[str, ...]] = {
+    "logits": ("logits", "logit"),
+    "probabilities": ("probabilities", "probability", "probs", "prob"),
+    "confidence": ("confidence", "confidences"),
+}
+TRUTHS: dict[str, tuple[str, ...]] = {
+    "labels": ("labels", "label", "targets", "target", "y", "y_true"),
+    "outcome": ("outcome", "outcomes", "correct"),
+}
+_SHOWN = 12
+
+
+class Names:
+    """The names of the columns of a file."""
+
+    def __init__(self, found: Sequence[str], where: str) -> None:
+        self.found, self.where = list(found), where
+
+    def __str__(self) -> str:
+        if not self.found:
+            return "no columns"
+        shown = ", ".join(self.found[:_SHOWN])
+        left = len(self.found) - _SHOWN
+        return f"{shown} and {left} more" if left > 0 else shown
+
+    def told(self, role: str, asked: Asked) -> tuple[str, ...]:
+        """The columns somebody named."""
+        one_each = role in FORECASTS and role != "confidence"
+        if isinstance(asked, str):
+            if asked in self.found:
+                return (asked,)
+            if one_each and (numbered := self._numbered(asked)):
+                return numbered
+        given = (asked,) if isinstance(asked, str) else tuple(asked or ())
+        missing = [name for name in given if name not in self.found]
+        if missing:
+            raise ValueError(f"{self.where} has no column {missing[0]!r}; found {self}.")
+        if len(given) > 1 and not one_each:
+            raise ValueError(f"{role} must be one column; got {', '.join(given)}.")
+        return given
+
+    def known(self, role: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The columns that bear one of the usual names; empty where none does."""
+        hits: list[tuple[str, ...]] = [
+            (column,) for column in self.found if column.casefold() in names
+        ]
+        if role in FORECASTS and role != "confidence":
+            hits += [numbered for stem in names if (numbered := self._numbered(stem))]
+        if len(set(hits)) > 1:
+            raise ValueError(
+                f"{self.where} has more than one column that may hold {role}: "
+                f"{listed([hit[0] for hit in hits])}. Name the one to use as {role}."
+            )
+        return hits[0] if hits else ()
+
+    def _numbered(self, stem: str) -> tuple[str, ...]:
+        pattern = re.compile(rf"{re.escape(stem)}[_.]?(\d+)", re.IGNORECASE)
+        place = {int(hit[1]): hit[0] for name in self.found if (hit := pattern.fullmatch(name))}
+        if not place:
+            return ()
+        missing = next((k for k in range(max(2, *place)) if k not in place), None)
+        if missing is not None:
+            raise ValueError(
+                f"{self.where} must number its classes from 0 without a gap; found "
+                f"{listed([place[k] for k in sorted(place)])} but no {stem}_{missing}. "
+                "Name the columns in order, one per class."
+            )
+        return tuple(place[k] for k in sorted(place))
+
+    def check_unique(self, chosen: Sequence[str]) -> None:
+        times = Counter(self.found)
+        twice = [name for name in chosen if times[name] > 1]
+        if twice:
+            raise ValueError(
+                f"{self.where} must have one column called {twice[0]!r}; found {times[twice[0]]}. "
+                "Rename one of them."
+            )
+
+
+def listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown}, ..."

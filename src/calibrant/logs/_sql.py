@@ -1,0 +1,137 @@
+"""A prediction log measured where it lies: a database adds up, and only the summary moves."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..evaluation import Summary
+from . import _sql_rows as rows_of
+from ._columns import Columns, choose
+from ._sql_checks import as_truth, check_numbers
+from ._sql_parts import add_cells, add_marginals, add_predicted
+from ._sql_rows import Rows
+
+
+def summarise_table(
+    table: Any,
+    *,
+    logits: str | Sequence[str] | None = None,
+    probabilities: str | Sequence[str] | None = None,
+    confidence: str | None = None,
+    labels: str | None = None,
+    outcome: str | None = None,
+    bins: int = 15,
+    cells: int = 8192,
+) -> Summary:
+    """The `Summary` of a table of any size, computed by the engine that holds it.
+
+    - `table`: an Ibis table, on DuckDB, Spark or whatever else Ibis speaks to; or the path of a
+      Parquet file, or a glob of several, which DuckDB reads here.
+    - `logits` or `probabilities`: a column per class, or one column of arrays, or one column of
+      numbers for class 1 of two; with `labels`, a column of class indices.
+    - `confidence`: how sure; with `outcome`, whether it happened.
+    - `bins`, `cells`: as in `Summary`.
+
+    Columns with the usual names (`logit_0`, `logit_1`, ..., `label`; `confidence`, `outcome`) need
+    not be named. Three aggregations run in the engine, one for events; a few thousand rows come
+    back. Logits are taken in double precision; probabilities and confidences as they are, so that
+    even one on the edge of a bin falls where it falls in memory.
+
+    >>> import tempfile, pyarrow, pyarrow.parquet
+    >>> file = tempfile.mkdtemp() + "/log.parquet"
+    >>> log = {"confidence": [0.9, 0.8, 0.6, 0.6], "outcome": [1, 1, 1, 0]}
+    >>> pyarrow.parquet.write_table(pyarrow.table(log), file)
+    >>> summary = summarise_table(file)
+    >>> len(summary), round(summary.values()["ece"].value, 4)
+    (4, 0.125)
+    """
+    asked = {
+        "logits": logits,
+        "probabilities": probabilities,
+        "confidence": confidence,
+        "labels": labels,
+        "outcome": outcome,
+    }
+    if isinstance(table, str | Path):
+        return _of_parquet(str(table), asked, bins, cells)
+    ibis = _ibis()
+    if not isinstance(table, ibis.Table):
+        raise TypeError(
+            f"table must be an Ibis table or the path of a Parquet file; got "
+            f"{type(table).__name__}. For a data frame pass ibis.memtable(frame)."
+        )
+    return _summarise(ibis, table, "the table", asked, bins, cells)
+
+
+def _ibis() -> Any:
+    try:
+        return import_module("ibis")
+    except ImportError as missing:
+        raise ImportError(
+            "measuring tables needs Ibis: pip install 'calibrant[sql]' for DuckDB, "
+            "or 'calibrant[spark]' for Spark"
+        ) from missing
+
+
+def _of_parquet(path: str, asked: dict[str, Any], bins: int, cells: int) -> Summary:
+    ibis = _ibis()
+    engine = ibis.duckdb.connect()
+    failure = import_module("duckdb").Error
+    try:
+        return _summarise(ibis, engine.read_parquet(path), Path(path).name, asked, bins, cells)
+    except failure as reason:
+        said = " ".join(str(reason).split())[:160].rstrip(". ")
+        raise ValueError(
+            f"{path} must be a Parquet file, or a glob of some; reading failed: {said}."
+        ) from reason
+    finally:
+        engine.disconnect()
+
+
+def _summarise(
+    ibis: Any, table: Any, where: str, asked: dict[str, Any], bins: int, cells: int
+) -> Summary:
+    chosen = choose(table.columns, where, asked)
+    rows = _rows(ibis, table, chosen)
+    summary = Summary(rows.classes, bins=bins, cells=cells)
+    add_cells(ibis, summary, rows, chosen, where)
+    if rows.classes is not None:
+        add_predicted(ibis, summary, rows)
+        add_marginals(ibis, summary, rows, rows.classes)
+    return summary
+
+
+def _rows(ibis: Any, table: Any, chosen: Columns) -> Rows:
+    """The columns that were chosen, under names that are ours, and what follows from them."""
+    given = [table[name] for name in chosen.forecast]
+    whole = ibis.literal(True)
+    if chosen.kind != "confidence" and len(given) == 1 and given[0].type().is_array():
+        (arrays,) = given
+        width = _width(table, arrays)
+        whole = arrays.length() == width
+        given = [arrays[j] for j in range(width)]
+    check_numbers(given, chosen)
+    narrow = chosen.kind != "logits" and all(
+        x.type().is_float16() or x.type().is_float32() for x in given
+    )
+    given = [x.cast("float64") for x in given]
+    if len(given) == 1 and chosen.kind == "logits":
+        given = [ibis.literal(0.0), *given]
+    elif len(given) == 1 and chosen.kind == "probabilities":
+        given = [rows_of.complement(given[0], narrow=narrow), *given]
+    told = table.select(
+        truth=as_truth(table[chosen.truth], chosen),
+        whole=whole,
+        **{f"given_{j}": x for j, x in enumerate(given)},
+    )
+    if chosen.kind == "confidence":
+        return rows_of.of_events(ibis, told, narrow=narrow)
+    if chosen.kind == "logits":
+        return rows_of.of_logits(ibis, told, len(given))
+    return rows_of.of_probabilities(ibis, told, len(given), narrow=narrow)
+
+
+def _width(table: Any, arrays: Any) -> int:
+    first = table.select(width=arrays.length()).limit(1).to_pyarrow()["width"].to_pylist()
+    return int(first[0] or 1) if first else 2

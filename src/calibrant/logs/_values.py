@@ -1,0 +1,135 @@
+"""What the rows of a log must hold, and the sentence that names the first that does not."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .._checks import HALF
+from ._columns import Columns
+
+
+class Checked:
+    """The columns of one block of a log, looked at row by row.
+
+    - `where`: the file; `first`: the number of the block's first row in it.
+    """
+
+    def __init__(self, columns: Columns, where: str, first: int) -> None:
+        self.columns, self.where, self.first = columns, where, first
+
+    def forecast(self, x: Tensor) -> Tensor:
+        """Numbers of the kind that was said; two columns where one number stands for both."""
+        kind = self.columns.kind
+        self._is_floating(x)
+        self._refuse(x.isnan(), kind, "must hold numbers", lambda row: "NaN")
+        if kind == "confidence":
+            self._vector(x, kind)
+            self._refuse((x < 0) | (x > 1), kind, "must lie between 0 and 1", _shown(x), _CHANCE)
+            return x
+        if x.ndim == 1:
+            lowest = torch.zeros_like(x) if kind == "logits" else 1 - x
+            x = torch.stack([lowest, x], dim=1)
+        if x.shape[1] < 2:
+            raise ValueError(
+                f"{self._where(kind)} must have a number for each of at least two classes; "
+                f"got {x.shape[1]}."
+            )
+        return self._logits(x) if kind == "logits" else self._probabilities(x)
+
+    def _logits(self, x: Tensor) -> Tensor:
+        endless = (x == torch.inf).any(dim=1) | (x == -torch.inf).all(dim=1)
+        self._refuse(endless, "logits", "must be finite in some class", lambda row: "infinity")
+        if _are_probabilities(x):
+            raise ValueError(
+                f"{self._where('logits')} must be unnormalised scores; got rows that are "
+                "probabilities: none negative, each sums to one. Name them as probabilities."
+            )
+        return x
+
+    def _probabilities(self, x: Tensor) -> Tensor:
+        role = "probabilities"
+        self._refuse((x < 0).any(dim=1), role, "must not be negative", _shown(x.amin(dim=1)))
+        total = x.double().sum(dim=1)
+        off = (total - 1).abs() > (2e-2 if x.dtype in HALF else 1e-3)
+        remedy = "If these are logits, name them as logits."
+        self._refuse(off, role, "must sum to one in every row", _shown(total), remedy)
+        return x
+
+    def labels(self, x: Tensor, classes: int) -> Tensor:
+        """The index of a class in every row."""
+        self._vector(x, "labels")
+        whole = self._whole(x, "labels")
+        outside = (whole < 0) | (whole >= classes)
+        must = f"must lie between 0 and {classes - 1}, since there are {classes} classes"
+        self._refuse(outside, "labels", must, _shown(whole), "Classes count from 0.")
+        return whole
+
+    def outcome(self, x: Tensor) -> Tensor:
+        """Whether it happened."""
+        self._vector(x, "outcome")
+        whole = self._whole(x, "outcome")
+        self._refuse((whole != 0) & (whole != 1), "outcome", "must be 0 or 1", _shown(whole))
+        return whole
+
+    def weights(self, x: Tensor) -> Tensor:
+        """How much each row counts."""
+        self._vector(x, "weights")
+        wide = x.double()
+        wrong = ~(wide.isfinite() & (wide >= 0))
+        self._refuse(wrong, "weights", "must be finite and not negative", _shown(wide))
+        return wide
+
+    def _is_floating(self, x: Tensor) -> None:
+        if not x.is_floating_point():
+            kind = self.columns.kind
+            name = str(x.dtype).removeprefix("torch.")
+            raise TypeError(
+                f"{self._where(kind)} must be floating-point numbers; got {name}. "
+                "Write them as float32, or name the column that holds them."
+            )
+
+    def _vector(self, x: Tensor, role: str) -> None:
+        if x.ndim != 1:
+            raise ValueError(
+                f"{self._where(role)} must hold one number per row; got {x.shape[1]}. "
+                "For one-hot labels write the index of the class."
+            )
+
+    def _whole(self, x: Tensor, role: str) -> Tensor:
+        if x.is_floating_point():
+            self._refuse(x != x.round(), role, "must be whole numbers", _shown(x))
+        return x.long()
+
+    def _where(self, role: str) -> str:
+        columns = {
+            self.columns.kind: self.columns.forecast,
+            "weights": (self.columns.weights,),
+        }.get(role, (self.columns.truth,))
+        several = f"columns {columns[0]} to {columns[-1]}"
+        return f"{role} ({several if len(columns) > 1 else f'column {columns[0]}'} of {self.where})"
+
+    def _refuse(
+        self, bad: Tensor, role: str, must: str, got: Callable[[int], str], remedy: str = ""
+    ) -> None:
+        bad = bad if bad.ndim == 1 else bad.any(dim=1)
+        if bool(bad.any()):
+            row = int(bad.nonzero()[0, 0])
+            raise ValueError(
+                f"{self._where(role)} {must}; got {got(row)} in row {self.first + row} "
+                f"(counted from 0). {remedy or 'Leave such rows out, or find their cause.'}"
+            )
+
+
+_CHANCE = "For percentages divide by 100; for log-odds apply a sigmoid."
+
+
+def _shown(values: Tensor) -> Callable[[int], str]:
+    return lambda row: f"{values[row].item():.6g}"
+
+
+def _are_probabilities(x: Tensor) -> bool:
+    """Rows that differ, sum to one and hold more than zeros and ones are no accident."""
+    if len(x) < 2 or bool((x == x[:1]).all()) or bool(((x == 0) | (x == 1)).all()):
+        return False
+    return bool((x >= 0).all() and ((x.double().sum(dim=1) - 1).abs() < 1e-3).all())

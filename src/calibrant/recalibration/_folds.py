@@ -1,0 +1,49 @@
+"""Parts of the predictions that take turns to be held out."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from ..predictions import Predictions
+from ._inputs import rows
+
+
+def folds_of(predictions: Predictions, folds: int) -> Iterator[tuple[Predictions, Predictions]]:
+    """For each of `folds` parts, what to fit on and the part to judge on.
+
+    The parts depend on the predictions alone: neither the order of the samples nor the names of
+    the classes changes them, copies of a sample stay together (so that a sample is never judged
+    by a fit to its copy), and every class is spread over the parts.
+
+    >>> _ = torch.manual_seed(0)
+    >>> predictions = Predictions(torch.randn(10, 3), torch.arange(10) % 3)
+    >>> [(len(rest), len(held)) for rest, held in folds_of(predictions, 5)]
+    [(8, 2), (8, 2), (8, 2), (8, 2), (8, 2)]
+    """
+    part = fold_index(predictions, folds)
+    for k in range(int(part.max()) + 1):
+        held = part == k
+        yield rows(predictions, ~held), rows(predictions, held)
+
+
+def fold_index(predictions: Predictions, folds: int) -> Tensor:
+    """Which part each sample belongs to, from 0; fewer parts where too few samples differ."""
+    logits, labels = predictions.logits, predictions.labels
+    truth = logits.gather(1, labels[:, None])[:, 0]
+    # Selected from the row and not computed, so no rounding depends on the order of classes.
+    traits = torch.stack([truth, logits.amax(dim=1), logits.amin(dim=1)], dim=1)
+    distinct, which = traits.unique(dim=0, return_inverse=True)
+    key = _scattered(len(distinct), which)
+    first_of_class = key.new_full((predictions.classes,), len(distinct))
+    first_of_class = first_of_class.scatter_reduce(0, labels, key, "amin")
+    # A class's samples lie side by side and are dealt in turn.
+    place = first_of_class[labels] * (len(distinct) + 1) + key
+    dealt: Tensor = place.unique(return_inverse=True)[1]
+    return dealt % folds
+
+
+def _scattered(count: int, which: Tensor) -> Tensor:
+    """The places of a fixed shuffle, so that neighbours in value are not neighbours in turn."""
+    shuffle = torch.randperm(count, generator=torch.Generator().manual_seed(0))
+    return shuffle.to(which.device)[which]

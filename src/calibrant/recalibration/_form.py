@@ -1,0 +1,75 @@
+"""How logits are laid out: rows, single scores, pixels, tokens, several labels."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .._checks import HALF
+
+
+@dataclass(frozen=True)
+class Form:
+    """The layout of the logits of a fit, which later logits must share.
+
+    - `classes`: how many; 2 for one score per sample.
+    - `class_dim`: the dimension that holds them, in logits of two dimensions or more.
+    - `multilabel`: whether every score is an event of its own, the log-odds of its 1.
+
+    >>> halve = Form(classes=3, class_dim=-1).through(lambda rows: rows / 2, torch.ones(2, 5, 3))
+    >>> halve.shape
+    torch.Size([2, 5, 3])
+    """
+
+    classes: int
+    class_dim: int = 1
+    multilabel: bool = False
+
+    def as_tensor(self) -> Tensor:
+        """The same as three whole numbers, to be kept beside what was learnt."""
+        return torch.tensor([self.classes, self.class_dim, int(self.multilabel)])
+
+    @classmethod
+    def of(cls, numbers: Tensor) -> "Form":
+        """Read back what `as_tensor` wrote."""
+        classes, class_dim, multilabel = numbers.tolist()
+        return cls(classes, class_dim, bool(multilabel))
+
+    def through(self, rows_map: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
+        """A map of rows of logits, applied in this layout, no narrower than float32."""
+        if not logits.is_floating_point():
+            raise TypeError(f"logits must be floating point; got {logits.dtype}.")
+        wide = logits.float() if logits.dtype in HALF else logits
+        if self._are_scores(logits):
+            self._check_classes(2)
+            flat = wide.reshape(-1)
+            two = rows_map(torch.stack([torch.zeros_like(flat), flat], dim=1))
+            return (two[:, 1] - two[:, 0]).reshape(logits.shape)
+        if not -logits.ndim <= self.class_dim < logits.ndim:
+            raise ValueError(
+                f"logits must have classes in dimension {self.class_dim}, as when fitted; "
+                f"got shape {tuple(logits.shape)}."
+            )
+        self._check_classes(logits.shape[self.class_dim])
+        if logits.ndim == 2 and self.class_dim in (1, -1):
+            return rows_map(wide)
+        last = wide.movedim(self.class_dim, -1)
+        mapped = rows_map(last.reshape(-1, self.classes))
+        return mapped.reshape(last.shape).movedim(-1, self.class_dim)
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Of each class, along its dimension; of 1, where a score stands for its own event."""
+        if self._are_scores(logits):
+            return logits.sigmoid()
+        return logits.softmax(dim=self.class_dim)
+
+    def _are_scores(self, logits: Tensor) -> bool:
+        return self.multilabel or logits.ndim == 1
+
+    def _check_classes(self, classes: int) -> None:
+        if classes != self.classes:
+            raise ValueError(
+                f"logits must have {self.classes} classes, as when fitted; got {classes}. "
+                "Fit another recalibrator for them."
+            )

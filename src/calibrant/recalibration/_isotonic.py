@@ -1,0 +1,147 @@
+"""The chance that never falls as the odds rise, class by class or one curve for all."""
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]
+from torch import Tensor
+
+from ..predictions import Predictions
+from ._one_vs_rest import StepCurves
+from ._recalibrator import Recalibrator
+from ._report import Outcome
+from ._steps import Curve, Floats, looked_up, stacked
+
+
+class IsotonicCalibration(StepCurves):
+    r"""For every class, the rising curve that fits what happened best.
+
+    $$\min_f \sum_i \omega_i \bigl([y_i = j] - f(s_{ij})\bigr)^2, \qquad f \text{ never falling}$$
+
+    where $s_{ij}$ are the odds of class $j$ against the rest. The pool-adjacent-violators
+    algorithm finds it; samples with tied odds are one. Between two levels the curve steps half-way
+    between the odds on either side, so that rounding does not move a sample to another level.
+
+    For more than two classes each curve is fitted by itself, and the chances are made to sum to
+    one: the predicted class may change. `SharedIsotonicCalibration` keeps it. A level is kept
+    $1 / (C (N + 2))$ from 0 and 1, for $N$ samples behind it, since its logarithm is taken.
+
+    >>> _ = torch.manual_seed(0)
+    >>> logits, labels = torch.randn(500, 3), torch.arange(500) % 3
+    >>> IsotonicCalibration().fit(logits, labels, folds=0).predict_proba(logits).shape
+    torch.Size([500, 3])
+
+    Zadrozny & Elkan, "Transforming Classifier Scores into Accurate Multiclass Probability
+    Estimates", KDD 2002.
+    """
+
+    def _curve(self, odds: Floats, happened: NDArray[np.bool_], weights: Floats | None) -> Curve:
+        return isotonic_curve(odds, happened, weights)
+
+
+class SharedIsotonicCalibration(Recalibrator):
+    r"""One rising curve for all classes, which keeps the order of the classes in every row.
+
+    All $n C$ pairs of a chance and whether it came true are fitted by one isotonic curve $f$, and
+    the chances become
+
+    $$p_j \propto f(p_j) + \epsilon\, p_j$$
+
+    whose second part breaks the ties that levels make, so that the predicted class stays.
+
+    - `epsilon`: how much of the given chance is mixed in.
+
+    The curve steps as that of `IsotonicCalibration` does, and its levels are kept as far from 0.
+
+    >>> _ = torch.manual_seed(0)
+    >>> logits, labels = torch.randn(500, 3), torch.arange(500) % 3
+    >>> fitted = SharedIsotonicCalibration().fit(logits, labels, folds=0)
+    >>> bool((fitted.transform(logits).argmax(1) == logits.argmax(1)).all())
+    True
+
+    Zhang, Kailkhura & Han, "Mix-n-Match: Ensemble and Compositional Methods for Uncertainty
+    Calibration in Deep Learning", ICML 2020, where it is called IRM.
+    """
+
+    learnt: ClassVar[tuple[str, ...]] = ("steps_", "levels_")
+    keeps_order: ClassVar[bool] = True
+
+    steps_: Tensor
+    levels_: Tensor
+
+    def __init__(self, *, epsilon: float = 1e-3) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+
+    def _fit(self, predictions: Predictions) -> Outcome:
+        if not 0 < self.epsilon <= 1:
+            raise ValueError(f"epsilon must lie above 0 and not above 1; got {self.epsilon!r}.")
+        chances = predictions.scores.log_softmax(dim=1)
+        hits = torch.zeros_like(chances, dtype=torch.bool)
+        hits[torch.arange(len(hits)), predictions.labels] = True
+        weights = predictions.weights
+        if weights is not None:
+            weights = weights.double()[:, None].expand_as(chances).reshape(-1).cpu()
+        curve = isotonic_curve(
+            chances.reshape(-1).cpu().numpy(),
+            hits.reshape(-1).cpu().numpy(),
+            None if weights is None else weights.numpy(),
+        )
+        tables = stacked([curve.tamed(predictions.classes)[:2]])
+        steps, levels = (table.to(chances.device) for table in tables)
+        self._learn(steps_=steps, levels_=levels)
+        return Outcome()
+
+    def _transform(self, logits: Float[Tensor, "n classes"]) -> Float[Tensor, "n classes"]:
+        chances = logits.log_softmax(dim=1)
+        (levels,) = looked_up(chances, self.steps_, self.levels_.to(logits.dtype))
+        mapped = (levels + self.epsilon * chances.exp()).log()
+        # Two chances may round to one number; the nudge is about what rounding takes.
+        nudge = torch.full_like(mapped[:, :1], 16 * torch.finfo(mapped.dtype).eps)
+        return mapped.scatter_add(1, logits.argmax(dim=1, keepdim=True), nudge)
+
+
+def isotonic_curve(
+    odds: Floats, happened: NDArray[np.bool_], weights: Floats | None = None
+) -> Curve:
+    """The rising curve of steps with the least squared error."""
+    counts = np.ones(len(odds)) if weights is None else weights
+    # Below every sample where it happened the curve is 0 and above every other it is 1, so only
+    # those between need be sorted. That is most of the work saved where the event is rare.
+    below = odds < odds[happened].min(initial=np.inf)
+    above = odds > odds[~happened].max(initial=-np.inf)
+    between = ~(below | above)
+    blocks = []  # lowest odds, highest odds, level and weight of each
+    if below.any():
+        blocks.append([odds[below].min(), odds[below].max(), 0.0, counts[below].sum()])
+    if between.any():
+        x, hits, mass = pooled(odds[between], happened[between], counts[between])
+        fit = isotonic_regression(hits / mass, weights=mass)
+        starts, ends = fit.blocks[:-1], fit.blocks[1:]
+        blocks += np.stack([x[starts], x[ends - 1], fit.x[starts], fit.weights], axis=1).tolist()
+    if above.any():
+        blocks.append([odds[above].min(), odds[above].max(), 1.0, counts[above].sum()])
+    first, last, levels, mass = np.array(blocks, dtype=np.float64).T
+    return Curve(half_way(last[:-1], first[1:]), levels, mass)
+
+
+def pooled(
+    odds: Floats, happened: NDArray[np.bool_], weights: Floats | None
+) -> tuple[Floats, Floats, Floats]:
+    """Distinct odds, ascending, with the weight of what happened there and the whole weight."""
+    order = np.argsort(odds)
+    x = odds[order]
+    mass = np.ones(len(x)) if weights is None else weights[order]
+    hits = mass * happened[order]
+    starts = np.flatnonzero(np.r_[True, x[1:] != x[:-1]])
+    if len(starts) < len(x):
+        return x[starts], np.add.reduceat(hits, starts), np.add.reduceat(mass, starts)
+    return x, hits, mass
+
+
+def half_way(low: Floats, high: Floats) -> Floats:
+    """The middle between neighbours, in double precision."""
+    return 0.5 * np.asarray(low, np.float64) + 0.5 * np.asarray(high, np.float64)

@@ -1,0 +1,193 @@
+"""The loop that every procedure shares: epochs, steps, checkpoints, the best epoch."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+import torch.distributed as dist
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from ._checkpoint import Checkpoint, check_same_run
+from ._history import Epoch, History
+from ._interleave import Interleaved
+from ._keeper import Keeper
+from ._parallel import gathered, is_first, is_sharded
+from ._preconditions import check_count
+from ._progress import progress_bar
+from ._random import random_state, restore_random_state
+from ._step import Part, Step
+from ._validation import Validation
+from ._weight import Weight
+
+Every = Literal["epoch", "step"]
+
+
+class Loop:
+    """A run: its parts, and its place in the data.
+
+    - `procedure`: its name, which a checkpoint must share.
+    - `draws`: what each step is trained on.
+    - `parts_of`: the forward passes of a step, given its batches and its number.
+    - `after_step`: what the procedure does once a step has been taken.
+    """
+
+    def __init__(
+        self,
+        procedure: str,
+        step: Step,
+        draws: Interleaved,
+        parts_of: Callable[[Any, Any], Sequence[Part]],
+        *,
+        weight: Weight | None = None,
+        after_step: Callable[[int], None] = lambda step: None,
+        lr_schedule: LRScheduler | None,
+        lr_every: Every,
+        validation: Validation | None,
+        checkpoint: str | os.PathLike[str] | None,
+        checkpoint_every: int | None,
+    ) -> None:
+        _check_schedule(lr_schedule, lr_every)
+        check_count("checkpoint_every", checkpoint_every)
+        if is_sharded(step.model) and not (checkpoint is None and validation is None):
+            raise ValueError(
+                "checkpoint and validation_loader must be None for a model in shards, whose "
+                "weights no process has; got one of them. Keep the weights with "
+                "torch.distributed.checkpoint, from after_epoch."
+            )
+        self.procedure, self.step, self.draws, self.parts_of = procedure, step, draws, parts_of
+        self.weight, self.after_step = weight, after_step
+        self.lr_schedule, self.lr_every = lr_schedule, lr_every
+        self.validation = validation
+        self.keeper = None if validation is None else Keeper(validation.selection)
+        self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
+        self.checkpoint_every = checkpoint_every
+        self.history = History()
+        self.steps = 0
+        self.sums: dict[str, tuple[float, int]] = {}
+
+    @property
+    def model(self) -> nn.Module:
+        """What is trained."""
+        return self.step.model
+
+    def run(
+        self, epochs: int, progress: bool | None, after_epoch: Callable[[Epoch], object] | None
+    ) -> History:
+        """Train until `epochs` epochs are done, from the checkpoint if there is one."""
+        check_count("epochs", epochs)
+        self._resume()
+        with progress_bar(self._steps_of(epochs), self.steps, progress) as show:
+            while len(self.history.epochs) < epochs:
+                number = len(self.history.epochs)
+                for batch, held_out in self.draws:
+                    at = f"step {self.steps} in epoch {number}"
+                    values = self.step(self.parts_of(batch, held_out), at)
+                    self.after_step(self.steps)
+                    self.steps += 1
+                    self._add(values)
+                    if self.lr_schedule is not None and self.lr_every == "step":
+                        self.lr_schedule.step()
+                    if self.checkpoint_every and self.steps % self.checkpoint_every == 0:
+                        self._write()
+                    show(f"epoch {number}, loss {values.get('fit', float('nan')):.3f}")
+                if self.lr_schedule is not None and self.lr_every == "epoch":
+                    self.lr_schedule.step()
+                self._finish_epoch(number)
+                if after_epoch is not None:
+                    after_epoch(self.history.epochs[-1])
+                self._write()
+        return self._chosen()
+
+    def _add(self, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            total, count = self.sums.get(name, (0.0, 0))
+            self.sums[name] = (total + value, count + 1)
+
+    def _finish_epoch(self, number: int) -> None:
+        means = {name: total / count for name, (total, count) in self.sums.items()}
+        self.sums = {}
+        weight = None if self.weight is None else self.weight.value
+        judged = {}
+        if self.validation is not None:
+            accuracy, error = self.validation.measure(self.model)
+            judged = {"accuracy": accuracy, "error": error}
+        self.history.epochs.append(Epoch(number, **means, weight=weight, **judged))
+        if self.keeper is not None:
+            self.keeper.keep(self.history.epochs, self.model)
+
+    def _chosen(self) -> History:
+        self.history.best = self.history.epochs[-1]
+        if self.keeper is not None:
+            self.history.best = self.keeper.restore_best(self.history.epochs, self.model)
+            self.history.rule = str(self.keeper.selection)
+        return self.history
+
+    def _steps_of(self, epochs: int) -> int | None:
+        try:
+            return epochs * len(self.draws)
+        except TypeError:  # a loader that does not know its length
+            return None
+
+    def _keepers(self) -> dict[str, Any]:
+        """Everything with a state of its own, by the name it has in a checkpoint."""
+        own = {
+            "model": self.model,
+            "optimiser": self.step.optimiser,
+            "scaler": self.step.scaler,
+            "lr_schedule": self.lr_schedule,
+            "weight": self.weight,
+        }
+        return {name: keeper for name, keeper in own.items() if keeper is not None}
+
+    def _generators(self) -> list[Any]:
+        return [own for stream in self.draws.streams for own in stream.generators]
+
+    def _write(self) -> None:
+        if self.checkpoint is None:
+            return
+        optimiser = self.step.optimiser
+        groups = [len(group["params"]) for group in optimiser.param_groups]
+        place = {"draws": self.draws.state_dict(), "random": random_state(self._generators())}
+        ranks = gathered(place, self.step.together)
+        if is_first():
+            self.checkpoint.write(
+                {
+                    "procedure": self.procedure,
+                    "optimiser_kind": [type(optimiser).__name__, groups],
+                    **{name: keeper.state_dict() for name, keeper in self._keepers().items()},
+                    "steps": self.steps,
+                    "sums": self.sums,
+                    "epochs": [asdict(epoch) for epoch in self.history.epochs],
+                    "kept": {} if self.keeper is None else self.keeper.kept,
+                    "ranks": ranks,
+                }
+            )
+
+    def _resume(self) -> None:
+        state = None if self.checkpoint is None else self.checkpoint.read()
+        if state is None:
+            return
+        ranks = dist.get_world_size() if self.step.together else 1
+        check_same_run(state, self.procedure, self.model, self.step.optimiser, ranks)
+        for name, keeper in self._keepers().items():
+            keeper.load_state_dict(state[name])
+        self.steps = state["steps"]
+        self.sums = {name: (total, count) for name, (total, count) in state["sums"].items()}
+        self.history.epochs = [Epoch(**epoch) for epoch in state["epochs"]]
+        if self.keeper is not None:
+            self.keeper.kept = state["kept"]
+        place = state["ranks"][dist.get_rank() if self.step.together else 0]
+        self.draws.load_state_dict(place["draws"])
+        restore_random_state(place["random"], self._generators())
+
+
+def _check_schedule(lr_schedule: LRScheduler | None, lr_every: str) -> None:
+    if lr_every not in ("epoch", "step"):
+        raise ValueError(f"lr_every must be 'epoch' or 'step'; got {lr_every!r}.")
+    if isinstance(lr_schedule, ReduceLROnPlateau):
+        raise TypeError(
+            "lr_schedule must step by count; got ReduceLROnPlateau, which waits for a number. "
+            "Step it yourself: after_epoch=lambda epoch: schedule.step(epoch.error)."
+        )

@@ -1,0 +1,1 @@
+"""Figures that independent implementations gave on inputs that anyone can draw again."""

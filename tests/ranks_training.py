@@ -1,0 +1,148 @@
+"""Training on several ranks and, with the same functions, on one process that sees all of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+import calibrant as cal
+
+ROWS, HELD_OUT = (19, 12), (9, 14)  # of each rank: unequal on purpose
+CALIBRATION = cal.top_label(cal.rooted(cal.esd_naive))
+
+Batch = tuple[Tensor, Tensor]
+
+
+def batches(rows: tuple[int, int], seed: int, rank: int | None) -> list[Batch]:
+    """Three batches, or the share of them that a rank gets."""
+    seeded = torch.Generator().manual_seed(seed)
+    made = []
+    for _ in range(3):
+        labels = torch.randint(4, (sum(rows),), generator=seeded)
+        inputs = torch.randn(sum(rows), 6, generator=seeded, dtype=torch.float64)
+        inputs[torch.arange(len(labels)), labels] += 1.0
+        parts = zip(inputs.split(rows), labels.split(rows), strict=True)
+        made.append((inputs, labels) if rank is None else list(parts)[rank])
+    return made
+
+
+def network() -> nn.Module:
+    torch.manual_seed(3)
+    layers = [nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 4)]
+    return nn.Sequential(*layers).double()
+
+
+def interleaved(model: nn.Module, rank: int | None, **settings: Any) -> cal.History:
+    defaults: dict[str, Any] = {"epochs": 2, "weight": 2.0, "clip": 0.5}
+    defaults["validation_loader"] = batches(ROWS, 5, rank)
+    return cal.fit_interleaved(
+        model,
+        batches(ROWS, 1, rank),
+        batches(HELD_OUT, 2, rank),
+        calibration=CALIBRATION,
+        optimiser=torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9),
+        **(defaults | settings),
+    )
+
+
+def resumed(model: nn.Module, rank: int | None, folder: Path) -> cal.History:
+    """One epoch, and the second by another call from the checkpoint."""
+    file = folder / ("whole.pt" if rank is None else "ranks.pt")
+    interleaved(model, rank, epochs=1, checkpoint=file)
+    return interleaved(model, rank, checkpoint=file)
+
+
+def penalised(model: nn.Module, rank: int | None) -> cal.History:
+    return cal.fit(
+        model,
+        batches(ROWS, 1, rank),
+        objective=cal.Penalised(cal.nll, CALIBRATION, weight=2.0),
+        optimiser=torch.optim.SGD(model.parameters(), lr=0.5),
+        epochs=1,
+    )
+
+
+def accumulated(model: nn.Module, rank: int | None) -> cal.History:
+    """One step on three micro-batches."""
+    objective = cal.Penalised(cal.nll, CALIBRATION, weight=2.0)
+    loss = cal.accumulate(model, batches(ROWS, 1, rank), objective)
+    torch.optim.SGD(model.parameters(), lr=0.5).step()
+    return cal.History([cal.Epoch(0, loss.item())])
+
+
+Run = Callable[[nn.Module, int | None], cal.History]
+
+
+def runs(folder: Path) -> dict[str, Run]:
+    """Every procedure, by name."""
+    return {
+        "every step": interleaved,
+        "two phases": lambda model, rank: interleaved(model, rank, schedule="two_phase"),
+        "concatenated": lambda model, rank: interleaved(model, rank, concatenate=True),
+        "resumed": lambda model, rank: resumed(model, rank, folder),
+        "penalised": penalised,
+        "accumulated": accumulated,
+    }
+
+
+def outcome(model: nn.Module, history: cal.History) -> dict[str, Tensor]:
+    """The weights and the numbers of every epoch."""
+    told = [
+        (epoch.fit, epoch.calibration or 0.0, epoch.accuracy, epoch.error)
+        for epoch in history.epochs
+    ]
+    numbers = {"history": torch.tensor(told, dtype=torch.float64)}
+    return numbers | {name: each.detach() for name, each in model.named_parameters()}
+
+
+def sharded(rank: int) -> dict[str, Tensor]:
+    """The same with the parameters in shards."""
+    model = network()
+    fully_shard(model)
+    with pytest.raises(ValueError, match="must be None for a model in shards"):
+        interleaved(model, rank)
+    history = interleaved(model, rank, validation_loader=None)
+    found = outcome(model, history)
+    return {
+        name: each.full_tensor() if isinstance(each, DTensor) else each
+        for name, each in found.items()
+    }
+
+
+def refusal(rank: int) -> str:
+    """What a rank reads when the loss of one of them is not a number."""
+    model = DistributedDataParallel(network())
+    own = batches(ROWS, 1, rank)
+    if rank == 1:
+        own[1][0][0, 0] = float("nan")
+    try:
+        cal.fit(
+            model,
+            own,
+            objective=nn.CrossEntropyLoss(),
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.5),
+            epochs=1,
+        )
+    except FloatingPointError as error:
+        return str(error)
+    return "nothing"
+
+
+def main(folder: Path) -> None:
+    """Every run on this rank, in a file for the test to compare."""
+    rank = dist.get_rank()
+    found: dict[str, Any] = {}
+    for name, run in runs(folder).items():
+        model = DistributedDataParallel(network())
+        history = run(model, rank)
+        found[name] = outcome(model.module, history)
+    found["sharded"] = sharded(rank)
+    found["refusal"] = refusal(rank)
+    torch.save(found, folder / f"{rank}-training.pt")

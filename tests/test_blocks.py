@@ -1,0 +1,254 @@
+"""What is read by blocks, where only values are asked, equals the definitions."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from calibrant import Predictions, brier, class_wise, ece, kernels, mce, nll, top_label
+from calibrant import _tables as tables
+from calibrant.criteria import _lifts
+from calibrant.measures import _binned
+
+STATISTICS = [
+    "confidence",
+    "correct",
+    "true_log_prob",
+    "predicted",
+    "entropy",
+    "mean_log_prob",
+    "sum_of_squares",
+    "true_prob",
+]
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+# Logarithms of float32 probabilities reach 60 here, and are right to the last bits of that.
+CLOSE = {torch.float32: 1e-5, torch.float64: 1e-12}
+
+
+def awkward(classes: int, dtype: torch.dtype, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Logits with all maxima tied, some tied, one class ruled out, and near certainty."""
+    n = 2 * tables.WORTH_IT // classes
+    logits = 3 * torch.randn(n, classes, generator=rng, dtype=torch.float64)
+    labels = torch.multinomial(logits.softmax(dim=1), 1, generator=rng)[:, 0]
+    logits[: n // 8] = logits[: n // 8].round()
+    logits[n // 8 : n // 4] = 1.0
+    logits[n // 4, 0] = -torch.inf
+    labels[n // 4] = 1
+    logits[n // 4 + 1] = 0.0
+    logits[n // 4 + 1, 1] = 60.0
+    return logits.to(dtype), labels
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("classes", [2, 3, 41])
+def test_statistics_of_rows_equal_their_definitions(
+    classes: int, dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    logits, labels = awkward(classes, dtype, rng)
+    with kernels.use("definition"):
+        defined = Predictions(logits, labels)
+        expected = {name: getattr(defined, name) for name in STATISTICS}
+        ranks = defined.soft_rank()
+    given = Predictions(logits, labels)
+    close = CLOSE[given.dtype]
+    for name in STATISTICS:
+        assert_close(getattr(given, name), expected[name], rtol=close, atol=close)
+    assert_close(given.soft_rank(), ranks, rtol=close, atol=close)
+    assert ("log_probs", True) not in given._derived  # no second table was made
+
+
+def test_among_tied_maxima_only_the_first_is_right(rng: torch.Generator) -> None:
+    logits = torch.zeros(20_000, 3)
+    labels = torch.arange(20_000) % 3
+    assert_close(Predictions(logits, labels).correct, (labels == 0).float())
+    told = Predictions.from_probabilities(torch.full((20_000, 3), 1 / 3), labels)
+    assert_close(told.correct, (labels == 0).float())
+
+
+def test_a_row_of_nan_is_judged_as_argmax_judges_it() -> None:
+    logits = torch.randn(20_000, 3, generator=torch.Generator().manual_seed(0))
+    logits[7] = torch.nan
+    labels = torch.zeros(20_000, dtype=torch.long)
+    with kernels.use("definition"):
+        expected = Predictions(logits, labels).correct
+    assert_close(Predictions(logits, labels).correct, expected)
+
+
+def layouts(table: Tensor) -> dict[str, Tensor]:
+    """The same numbers, differently laid out in memory."""
+    wide = torch.zeros(len(table), 2 * table.shape[1], dtype=table.dtype)
+    wide[:, ::2] = table
+    rows = torch.zeros(2 * len(table), table.shape[1], dtype=table.dtype)
+    rows[1::2] = table
+    return {
+        "rows": table,
+        "columns": table.T.contiguous().T,
+        "every other column": wide[:, ::2],
+        "every other row": rows[1::2],
+        "reversed": table.flip(0).flip(0),
+    }
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_however_they_lie_probabilities_give_the_same_statistics(
+    dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    logits, labels = awkward(5, torch.float64, rng)
+    probs = logits.softmax(dim=1).to(dtype)
+    for name, table in layouts(probs).items():
+        told = Predictions.from_probabilities(table, labels)
+        wide = probs.to(told.dtype)
+        assert told.predicted.equal(probs.argmax(dim=1)), name
+        assert told.confidence.equal(wide.amax(dim=1)), name
+        assert told.correct.equal((probs.argmax(dim=1) == labels).to(told.dtype)), name
+        logs = wide.clamp(min=torch.finfo(told.dtype).tiny).log()
+        assert_close(told.entropy, -(wide * logs).sum(dim=1))
+        assert_close(told.mean_log_prob, logs.mean(dim=1))
+        assert_close(told.logits, logs)
+        assert_close(nll(told), -logs.gather(1, labels[:, None]).mean())
+        one_hot = torch.nn.functional.one_hot(labels, 5)
+        assert_close(brier(told), (wide - one_hot).square().sum(dim=1).mean())
+
+
+def test_two_threads_see_what_one_sees(
+    rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probs = torch.randn(50_000, 7, generator=rng).softmax(dim=1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    predicted, confidence = tables.most_probable(probs)
+    assert predicted.equal(probs.argmax(dim=1))
+    assert confidence.equal(probs.amax(dim=1))
+
+
+def spoilt(how: str) -> Tensor:
+    table = torch.full((30_000, 4), 0.25, dtype=torch.float64)
+    if how == "negative":
+        table[29_999] = torch.tensor([0.6, 0.5, -0.1, 0.0])
+    elif how == "sum":
+        table[123, 0] = 0.26
+    elif how == "nan":
+        table[5, 2] = torch.nan
+    else:
+        table[17] = 0.0
+    return table
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("how", ["negative", "sum", "nan", "zeros"])
+def test_one_bad_row_among_many_is_seen(how: str, dtype: torch.dtype) -> None:
+    with pytest.raises(ValueError, match="each row must sum to one"):
+        Predictions.from_probabilities(spoilt(how).to(dtype), torch.zeros(30_000, dtype=torch.long))
+
+
+def test_minus_zero_is_no_negative_probability() -> None:
+    table = torch.tensor([[1.0, -0.0], [0.25, 0.75]]).repeat(20_000, 1)
+    told = Predictions.from_probabilities(table, torch.zeros(40_000, dtype=torch.long))
+    assert told.predicted.equal(torch.tensor([0, 1]).repeat(20_000))
+
+
+def test_gradients_are_those_of_the_definitions(rng: torch.Generator) -> None:
+    logits, labels = awkward(5, torch.float64, rng)
+    logits = logits.nan_to_num(neginf=-30.0)
+
+    def gradient(given: Tensor) -> Tensor:
+        leaf = given.clone().requires_grad_()
+        predictions = Predictions(leaf, labels)
+        with torch.no_grad():
+            assert not predictions.confidence.requires_grad
+        total = top_label(ece)(predictions) + brier(predictions) + class_wise(ece)(predictions)
+        return torch.autograd.grad(total, leaf)[0]
+
+    with kernels.use("definition"):
+        expected = gradient(logits)
+    assert_close(gradient(logits), expected)
+
+
+def test_probabilities_have_gradients_after_a_look_without(rng: torch.Generator) -> None:
+    leaf = torch.rand(200, 4, generator=rng).softmax(dim=1).requires_grad_()
+    with torch.no_grad():
+        told = Predictions.from_probabilities(leaf, torch.zeros(200, dtype=torch.long))
+        assert not told.confidence.requires_grad
+    told.confidence.sum().backward()
+    assert_close(leaf.grad, torch.zeros(200, 4).scatter(1, told.predicted[:, None], 1.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("bins", [1, 2, 10, 15, 1000])
+def test_bins_by_arithmetic_are_those_of_bucketize(
+    bins: int, dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    edges = torch.arange(bins + 1, dtype=dtype) / bins
+    one = torch.ones((), dtype=dtype)
+    near = [torch.nextafter(edges, side * one) for side in (-1, 2)]
+    odd = torch.tensor([0.0, 1.0, torch.nan, -5e-4, 1.0005, 5e-324], dtype=dtype)
+    random = torch.rand(_binned._MANY, generator=rng, dtype=dtype)
+    confidence = torch.cat([edges, *near, odd, random])
+    inner = edges[1:-1].contiguous()
+    found = _binned.assign_bins(confidence, bins=bins, binning="width")
+    assert found.equal(torch.bucketize(confidence, inner))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_binned_errors_by_parts_are_those_of_the_whole(
+    weighted: bool, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 3 * _binned._MANY + 5
+    confidence = (torch.rand(n, generator=rng, dtype=torch.float64) * 60).round() / 60
+    outcome = torch.bernoulli(confidence**2, generator=rng)
+    weights = torch.rand(n, generator=rng, dtype=torch.float64) if weighted else None
+    for measure in (ece, partial(ece, norm=2), mce):
+        by_parts = measure(confidence, outcome, weights=weights)
+        with monkeypatch.context() as patch:
+            patch.setattr(_binned, "_MANY", 10**9)
+            assert_close(by_parts, measure(confidence, outcome, weights=weights))
+
+
+def test_a_million_float32_confidences_add_up() -> None:
+    confidence = torch.full((1_000_000,), 0.9)
+    outcome = torch.ones(1_000_000)
+    assert_close(ece(confidence, outcome), torch.tensor(0.1), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("classes", [2, 3, 41])
+@pytest.mark.parametrize("given", ["logits", "probabilities", "weighted"])
+@pytest.mark.parametrize("settings", [{}, {"bins": 1}, {"bins": 7, "norm": 2}], ids=str)
+def test_class_wise_errors_equal_one_class_after_the_other(
+    classes: int, dtype: torch.dtype, given: str, settings: dict[str, int], rng: torch.Generator
+) -> None:
+    logits, labels = awkward(classes, dtype, rng)
+    if given == "probabilities":
+        exact = logits.double().softmax(dim=1)
+        # Sixteenths, on the borders of sixteen bins, and certainty.
+        exact[:100] = 0
+        exact[:100, 0], exact[:100, 1] = 1 / 16, 15 / 16
+        exact[100:200] = torch.eye(classes, dtype=torch.float64)[labels[100:200]]
+        settings = {**settings, "bins": 16}
+        predictions = Predictions.from_probabilities(exact.to(dtype), labels)
+    elif given == "weighted":
+        weights = torch.rand(len(labels), generator=rng)
+        predictions = Predictions(logits, labels, weights=weights)
+    else:
+        predictions = Predictions(logits, labels)
+    criterion = class_wise(partial(ece, **settings))  # type: ignore[arg-type]
+    assert isinstance(criterion, _lifts._ClassWise)
+    fast = criterion._at_once(predictions)
+    assert fast is not None
+    close = 1e-12 if dtype == torch.float64 else 5e-7
+    assert_close(fast, criterion._one_by_one(predictions), rtol=0, atol=close)
+
+
+def test_every_sample_counts_once_in_whatever_blocks(
+    rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logits, labels = awkward(41, torch.float64, rng)
+    criterion = class_wise(ece)
+    value = criterion(Predictions(logits, labels))
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "BLOCK_BYTES", 3_000)
+        assert_close(criterion(Predictions(logits, labels)), value)
+        assert_close(Predictions(logits, labels).confidence, logits.softmax(dim=1).amax(dim=1))
+    assert np.isfinite(value.item())

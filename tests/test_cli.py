@@ -1,0 +1,279 @@
+"""The command line: what it prints, what it refuses, and the exit codes that pipelines rely on."""
+
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import calibrant as cal
+from calibrant.cli import _evaluate, main
+from calibrant.cli._limits import parse_limits
+from calibrant.logs import open_log
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> tuple[Path, Tensor, Tensor]:
+    rng = torch.Generator().manual_seed(1)
+    logits = 3 * torch.randn(60, 3, generator=rng)
+    labels = torch.randint(3, (60,), generator=rng)
+    group = np.array(["north", "south"])[np.arange(60) % 2]
+    np.savez(tmp_path / "told.npz", logits=logits, labels=labels, region=group, w=np.ones(60))
+    return tmp_path / "told.npz", logits, labels
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    lines = [f"{0.5 + 0.005 * k},{int(k % 4 != 0)}\n" for k in range(90)]
+    (tmp_path / "answers.csv").write_text("sure,right\n" + "".join(lines))
+    return tmp_path / "answers.csv"
+
+
+def test_evaluate_prints_the_evaluation_and_the_tests(
+    told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, logits, labels = told
+    assert main(["evaluate", str(file), "--draws", "3", "--groups", "region"]) == 0
+    out, err = capsys.readouterr()
+    groups = np.load(file)["region"]
+    assert str(cal.evaluate(logits, labels, groups=groups, draws=3)) in out
+    tests = cal.calibration_tests(cal.Predictions(logits, labels))
+    assert re.search(rf"kuiper +{tests.kuiper.statistic:.4g} +{tests.kuiper.p_value:.3g}", out)
+    assert out.startswith("told.npz: logits of 3 classes\n")
+    assert max(map(len, out.splitlines())) <= 80
+    assert err == ""
+
+
+def test_json_is_the_whole_result(
+    told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, logits, labels = told
+    assert main(["evaluate", str(file), "--draws", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    direct = json.loads(cal.evaluate(logits, labels, draws=3).to_json())
+    assert {name: found[name] for name in direct} == direct
+    tests = cal.calibration_tests(cal.Predictions(logits, labels))
+    assert found["tests"]["esd"]["p_value"] == tests.esd.p_value
+    assert (found["file"], found["kind"], found["streamed"]) == ("told.npz", "logits", False)
+
+
+def test_markdown_goes_whole_into_a_file(
+    told: tuple[Path, Tensor, Tensor], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, logits, labels = told
+    out = tmp_path / "found.md"
+    asked = ["evaluate", str(file), "--draws", "3", "--format", "markdown", "--out", str(out)]
+    assert main(asked) == 0
+    assert cal.evaluate(logits, labels, draws=3).to_markdown() in out.read_text()
+    assert "| ks | " in out.read_text()
+    assert capsys.readouterr().out == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["found.md", "told.npz"]
+
+
+def test_streamed_values_are_those_of_the_summary(
+    events: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["evaluate", str(events), "--confidence", "sure", "--outcome", "right", "--stream"]
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    summary = open_log(events, confidence="sure", outcome="right").summary()
+    assert found["streamed"]
+    assert found["n"] == 90
+    assert {name: row["value"] for name, row in found["rows"].items()} == {
+        name: bounded.value for name, bounded in summary.values().items()
+    }
+    assert main(asked) == 0
+    out = capsys.readouterr().out
+    assert "answers.csv: confidence and outcome" in out
+    assert "90 samples, streamed: no intervals and no tests." in out
+    assert re.search(r"ece +0\.\d{4} +exact\n", out)
+
+
+def test_streamed_groups_are_told_apart(
+    told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, logits, labels = told
+    assert main(["evaluate", str(file), "--stream", "--groups", "region", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    south = cal.Summary(3).update(logits[1::2], labels[1::2]).values()
+    whole = cal.Summary(3).update(logits, labels).values()
+    assert found["groups"]["south"]["rows"]["ece"]["value"] == pytest.approx(south["ece"].value)
+    assert found["rows"]["ece"]["value"] == pytest.approx(whole["ece"].value)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_long_file_is_streamed_and_says_so(
+    known: bool,
+    told: tuple[Path, Tensor, Tensor],
+    events: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_evaluate, "MOST_ROWS", 50)
+    csv = [str(events), "--confidence", "sure", "--outcome", "right"]
+    asked = ["evaluate", *([str(told[0])] if known else csv), "--draws", "2"]
+    assert main(asked) == 0
+    assert "streamed" in capsys.readouterr().out
+    assert main([*asked, "--no-stream"]) == 0
+    assert "2 draws" in capsys.readouterr().out
+    monkeypatch.setattr(_evaluate, "MOST_ROWS", 1000)
+    monkeypatch.setattr(_evaluate, "MOST_NUMBERS", 179 if known else 89)
+    assert main(asked) == 0
+    assert "streamed" in capsys.readouterr().out
+
+
+def test_a_crossed_limit_is_exit_code_one_and_is_named(
+    told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, logits, labels = told
+    ece = cal.Summary(3).update(logits, labels).values()["ece"].value
+    asked = ["evaluate", str(file), "--stream", "--fail-above"]
+    assert main([*asked, f"ece={ece + 1e-9}"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*asked, "ece=0.01", "--fail-above", "accuracy=1"]) == 1
+    out, err = capsys.readouterr()
+    assert err == f"calibrant: ece is {ece:.4g}, above the limit of 0.01.\n"
+    assert "accuracy" in out
+
+
+@pytest.mark.parametrize("text", ["ece", "ece=", "=0.1", "ece=high", "ece=nan"])
+def test_a_limit_must_be_a_row_and_a_number(text: str) -> None:
+    with pytest.raises(ValueError, match=r"--fail-above must be like ece=0\.05; got"):
+        parse_limits([text])
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--labels", "truth"], r"told\.npz has no column 'truth'; found logits, labels"),
+        (["--probabilities", "logits"], r"must not be negative; got .* in row \d+"),
+        (["--stream", "--fail-above", "nope=1"], r"must name a row of the table; got 'nope'"),
+        (["--stream", "--weights", "w"], r"counts every row once"),
+        (["--draws", "0"], r"draws must be a whole number, at least 1; got 0"),
+        (["--draws", "few"], r"Invalid value for '--draws'"),
+        (["--colour"], r"No such option: --colour"),
+        (["--format", "pdf"], r"Invalid value for '--format'"),
+        (["--out", "nowhere/found.txt"], r"--out must be a file in a folder that exists"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_else(
+    more: list[str],
+    sentence: str,
+    told: tuple[Path, Tensor, Tensor],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["evaluate", str(told[0]), *more]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.match(rf"calibrant: .*{sentence}", err)
+    assert err.count("\n") == 1
+
+
+def test_weights_leave_no_tests_and_a_long_weighted_file_asks(
+    told: tuple[Path, Tensor, Tensor],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = ["evaluate", str(told[0]), "--weights", "w", "--draws", "2"]
+    assert main(asked) == 0
+    assert "No tests: they are for samples that count alike." in capsys.readouterr().out
+    monkeypatch.setattr(_evaluate, "MOST_ROWS", 50)
+    assert main(asked) == 2
+    assert "add --no-stream" in capsys.readouterr().err
+
+
+def test_certainty_has_no_tests_and_an_infinite_loss_is_null(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sure = np.where(np.eye(2)[[0, 1, 0, 1]] > 0, 0.0, -np.inf)
+    np.savez(tmp_path / "sure.npz", logits=sure, labels=[0, 1, 0, 0])
+    asked = ["evaluate", str(tmp_path / "sure.npz"), "--stream", "--json"]
+    assert main(asked) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"]["nll"]["value"] is None
+    assert found["rows"]["ece"]["value"] == 0.25
+    np.savez(tmp_path / "sure.npz", confidence=[1.0, 1.0, 0.0], correct=[1, 0, 0])
+    assert main(["evaluate", str(tmp_path / "sure.npz"), "--draws", "2"]) == 0
+    assert "No tests: a test of calibration needs" in capsys.readouterr().out
+
+
+def test_help_has_examples_that_parse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "--help"]) == 0
+    text = capsys.readouterr().out
+    examples = re.findall(r"^ +calibrant (evaluate .*)$", text, flags=re.MULTILINE)
+    assert len(examples) >= 4
+    for example in examples:
+        assert main(example.split()) == 2  # understood: what is missing is the file
+        assert "there is no file" in capsys.readouterr().err
+    assert main([]) == 0
+    assert "evaluate" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"calibrant {cal.__version__}\n"
+
+
+def test_doctor_says_what_is_here_and_how_to_get_the_rest(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ['pyarrow>=15; extra == "files"', 'nowhere>1; extra == "moon"', "torch>=2"]
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: lines)
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert f"torch        {torch.__version__}" in out
+    assert re.search(r"files +present\n +moon +missing: pip install 'calibrant\[moon\]'", out)
+    assert main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["extras"]["moon"] == {"nowhere": None}
+
+
+def test_without_typer_the_extra_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "calibrant.cli._app")
+    assert main(["doctor"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "calibrant: the command line needs typer and rich: pip install 'calibrant[cli]'\n"
+    )
+
+
+def test_the_script_is_this_function() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, _, function = project["scripts"]["calibrant"].partition(":")
+    assert getattr(importlib.import_module(module), function) is main
+
+
+def test_a_shell_sees_the_exit_codes_and_a_pipe_sees_no_colour(
+    told: tuple[Path, Tensor, Tensor], tmp_path: Path
+) -> None:
+    file = told[0]
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(b"PAR1" + bytes(100))
+    stream = ["evaluate", str(file), "--stream"]
+    commands = [stream, [*stream, "--fail-above", "ece=0.01"], ["evaluate", str(cut)]]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "calibrant.cli", *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command in commands
+    ]
+    texts = [process.communicate() for process in running]
+    assert [process.returncode for process in running] == [0, 1, 2]
+    assert "\x1b" not in "".join(out + err for out, err in texts)
+    assert texts[0][0] == texts[1][0] != ""
+    assert texts[0][1] == ""
+    assert texts[1][1].startswith("calibrant: ece is ")
+    assert texts[2][0] == ""
+    assert re.fullmatch(r"calibrant: cut\.parquet must be a whole Parquet file; .*\n", texts[2][1])

@@ -1,0 +1,311 @@
+"""An interrupted run goes on as though nothing had happened."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import SubsetRandomSampler
+from training_runs import (
+    CALIBRATION,
+    Augmented,
+    FailingAfter,
+    GrowingWeight,
+    Interrupted,
+    loader,
+    network,
+    same,
+    samples,
+)
+
+import calibrant as cal
+from calibrant.training._random import undisturbed
+
+EPOCHS, STEPS = 2, 4  # of 15 samples each, of 60; the slice has 3 batches
+
+
+def run(
+    checkpoint: Path | None,
+    schedule: str | None,
+    *,
+    every: int | None = 2,
+    fails_after: int | None = None,
+    slice_fails_after: int | None = None,
+    workers: int = 0,
+    epochs: int = EPOCHS,
+) -> dict[str, Any]:
+    """One run from fixed seeds, and everything it leaves behind."""
+    # A run that goes on finds every generator somewhere else than the first run did.
+    seed = 1 if checkpoint is None or not checkpoint.exists() else 99
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    model = network()
+    weight = GrowingWeight()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.01)
+    lr_schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=0.02, total_steps=60)
+    own = torch.Generator().manual_seed(seed)
+    majority = loader(Augmented(samples(60)), 15, generator=own, num_workers=workers)
+    sampler = SubsetRandomSampler(range(20))
+    held_out: Any = torch.utils.data.DataLoader(samples(30, 1), batch_size=8, sampler=sampler)
+    if slice_fails_after is not None:
+        held_out = FailingAfter(held_out, slice_fails_after)
+    train = majority if fails_after is None else FailingAfter(majority, fails_after)
+    shared: dict[str, Any] = {
+        "optimiser": optimiser,
+        "epochs": epochs,
+        "lr_schedule": lr_schedule,
+        "lr_every": "step",
+        "validation_loader": loader(samples(40, 2), 40),
+        "clip": 1.0,
+        "checkpoint": checkpoint,
+        "checkpoint_every": every,
+    }
+    if schedule is None:
+        objective = cal.Penalised(cal.nll, CALIBRATION, weight=0.5)
+        history = cal.fit(model, train, objective=objective, **shared)
+    else:
+        history = cal.fit_interleaved(
+            model,
+            train,
+            held_out,
+            calibration=CALIBRATION,
+            weight=weight,
+            schedule=schedule,  # type: ignore[arg-type]
+            **shared,
+        )
+    return {
+        "model": model.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "rate": lr_schedule.get_last_lr(),
+        "weight": weight.value,
+        "history": [str(epoch) for epoch in history.epochs],
+        "best": str(history.best),
+        "next random numbers": [torch.rand(1), np.random.rand()],
+        "own generator": torch.rand(1, generator=own),
+    }
+
+
+@pytest.fixture(scope="module")
+def uninterrupted() -> dict[str | None, dict[str, Any]]:
+    return {schedule: run(None, schedule) for schedule in (None, "every_step", "two_phase")}
+
+
+# One batch is read to look at the labels, so the run fails in the step after `fails_after - 1`.
+@pytest.mark.parametrize("fails_after", range(1, 1 + EPOCHS * STEPS))
+@pytest.mark.parametrize("schedule", ["every_step", "two_phase"])
+def test_interrupted_at_any_step_it_ends_bit_equal(
+    schedule: str,
+    fails_after: int,
+    tmp_path: Path,
+    uninterrupted: dict[str | None, dict[str, Any]],
+) -> None:
+    file = tmp_path / "run.pt"
+    with pytest.raises(Interrupted):
+        run(file, schedule, every=1, fails_after=fails_after)
+    assert file.exists() == (fails_after > 1)
+    assert same(run(file, schedule), uninterrupted[schedule])
+
+
+@pytest.mark.parametrize("batches", [2, 3, 6])
+def test_interrupted_while_it_calibrates_it_ends_bit_equal(
+    batches: int, tmp_path: Path, uninterrupted: dict[str | None, dict[str, Any]]
+) -> None:
+    file = tmp_path / "run.pt"
+    with pytest.raises(Interrupted):
+        run(file, "two_phase", every=1, slice_fails_after=batches)
+    assert same(run(file, "two_phase"), uninterrupted["two_phase"])
+
+
+@pytest.mark.parametrize("every", [None, 2, 3])
+@pytest.mark.parametrize("schedule", [None, "every_step", "two_phase"])
+def test_steps_after_the_checkpoint_are_taken_again(
+    schedule: str | None,
+    every: int | None,
+    tmp_path: Path,
+    uninterrupted: dict[str | None, dict[str, Any]],
+) -> None:
+    file = tmp_path / "run.pt"
+    for fails_after in (7, 3):  # interrupted twice, the second time while it catches up
+        with pytest.raises(Interrupted):
+            run(file, schedule, every=every, fails_after=fails_after)
+    assert same(run(file, schedule, every=every), uninterrupted[schedule])
+
+
+def test_workers_draw_the_same_augmentation_again(tmp_path: Path) -> None:
+    file = tmp_path / "run.pt"
+    with pytest.raises(Interrupted):
+        run(file, "every_step", every=1, fails_after=6, workers=1)
+    assert same(run(file, "every_step", workers=1), run(None, "every_step", workers=1))
+
+
+def test_a_finished_run_is_only_read_and_may_be_prolonged(
+    tmp_path: Path, uninterrupted: dict[str | None, dict[str, Any]]
+) -> None:
+    file = tmp_path / "run.pt"
+    short = run(file, "every_step", epochs=1)
+    written = file.read_bytes()
+    assert run(file, "every_step", epochs=1)["history"] == short["history"]
+    assert file.read_bytes() == written
+    assert same(run(file, "every_step"), uninterrupted["every_step"])
+
+
+def test_the_slice_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """For people who own their loop, and for a cycle longer than an epoch."""
+    torch.manual_seed(0)
+    pairs = cal.interleave(loader(samples(24)), loader(samples(60, 1)))
+    seen = [pair for _ in range(3) for pair in pairs]
+    torch.manual_seed(0)
+    pairs = cal.interleave(loader(samples(24)), loader(samples(60, 1)))
+    again = list(pairs)
+    for pair in pairs:
+        again.append(pair)
+        break
+    kept, randomness = pairs.state_dict(), torch.get_rng_state()
+    torch.manual_seed(99)
+    resumed = cal.interleave(loader(samples(24)), loader(samples(60, 1)))
+    resumed.load_state_dict(kept)
+    torch.set_rng_state(randomness)
+    again += [*resumed, *resumed]
+    assert same(again, seen)
+
+
+def test_another_run_is_refused_before_anything_changes(tmp_path: Path) -> None:
+    file = tmp_path / "run.pt"
+    run(file, "every_step", epochs=1)
+    written = file.read_bytes()
+    model = nn.Linear(5, 3)
+    before = {name: part.clone() for name, part in model.state_dict().items()}
+    settings: dict[str, Any] = {"epochs": 1, "checkpoint": file}
+
+    def resume(optimiser: torch.optim.Optimizer, model: nn.Module) -> None:
+        cal.fit_interleaved(
+            model,
+            loader(samples(60)),
+            loader(samples(20)),
+            calibration=CALIBRATION,
+            weight=1.0,
+            optimiser=optimiser,
+            **settings,
+        )
+
+    with pytest.raises(ValueError, match="same model; got another"):
+        resume(torch.optim.AdamW(model.parameters()), model)
+    whole = network()
+    with pytest.raises(ValueError, match=r"same optimiser; got another: \['AdamW'"):
+        resume(torch.optim.SGD(whole.parameters(), lr=0.1), whole)
+    with pytest.raises(ValueError, match="same procedure; got another"):
+        run(file, "two_phase", epochs=1)
+    assert same(before, model.state_dict())
+    assert file.read_bytes() == written
+
+
+def test_data_that_shrank_are_noticed(tmp_path: Path) -> None:
+    pairs = cal.interleave(loader(samples(60)), loader(samples(20)))
+    for step, _ in enumerate(pairs):
+        if step == 3:
+            break
+    shrunk = cal.interleave(loader(samples(24)), loader(samples(20)))
+    with pytest.raises(ValueError, match="batches read before the interruption, 4; got 2"):
+        shrunk.load_state_dict(pairs.state_dict())
+
+
+class Code:
+    """Something a stranger might put in a file."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (print, ("run by the file",))
+
+
+def test_a_file_of_code_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.pt"
+    torch.save({"format": 1, "model": Code()}, file)
+    with pytest.raises(ValueError, match="must hold tensors, numbers and strings"):
+        run(file, "every_step")
+    torch.save({"weights": torch.zeros(3)}, file)
+    with pytest.raises(ValueError, match="must be a checkpoint of this package"):
+        run(file, "every_step")
+    assert capsys.readouterr().out == ""
+
+
+class Unreadable(GrowingWeight):
+    def state_dict(self) -> dict[str, Any]:
+        return {"value": self.value, "code": Code()}
+
+
+def test_state_that_could_not_be_read_is_found_out_at_the_first_write(tmp_path: Path) -> None:
+    model = network()
+    file = tmp_path / "run.pt"
+    with pytest.raises(ValueError, match="cannot be checkpointed"):
+        cal.fit_interleaved(
+            model,
+            loader(samples(60)),
+            loader(samples(20)),
+            calibration=CALIBRATION,
+            weight=Unreadable(),
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+            epochs=1,
+            checkpoint=file,
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "run.pt"
+    run(file, "every_step", epochs=1)
+    written = file.read_bytes()
+    real = torch.save
+
+    def full(state: dict[str, Any], to: Any) -> None:
+        real({"part": torch.zeros(3)}, to)
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(OSError, match="no space"):
+        run(file, "every_step", epochs=2)
+    assert file.read_bytes() == written
+    assert [each.name for each in tmp_path.iterdir()] == ["run.pt"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="in a folder that exists"):
+        run(tmp_path / "absent" / "run.pt", "every_step")
+
+
+def test_every_generator_is_put_back() -> None:
+    own = torch.Generator()
+
+    def drawn() -> list[Any]:
+        # An odd number of normals leaves one in reserve, which is part of the state.
+        normals = [random.gauss(0, 1), np.random.randn(), torch.randn(1, generator=own)]
+        return [*normals, random.random(), np.random.rand(), torch.rand(1)]
+
+    drawn()
+    with undisturbed(torch.utils.data.DataLoader(samples(4), generator=own)):
+        first = drawn()
+    assert same(drawn(), first)
+
+
+def test_nothing_is_drawn_or_changed_by_validation() -> None:
+    def trained(**validation: Any) -> dict[str, Tensor]:
+        model = network()
+        torch.manual_seed(3)
+        last: dict[str, Tensor] = {}
+        cal.fit(
+            model,
+            loader(samples(60)),
+            objective=nn.CrossEntropyLoss(),
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+            epochs=2,
+            after_epoch=lambda _: last.update(
+                {name: part.clone() for name, part in model.state_dict().items()}
+            ),
+            **validation,
+        )
+        return last
+
+    assert same(trained(validation_loader=loader(samples(40), 10)), trained())

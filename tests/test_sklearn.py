@@ -1,0 +1,114 @@
+"""Recalibration of scikit-learn's classifiers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, KFold, TimeSeriesSplit, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from calibrant.integrations.sklearn import RecalibratedClassifier
+from calibrant.recalibration import TemperatureScaling, as_logits
+
+
+def samples(classes: int = 3) -> Any:
+    return make_classification(
+        1_200, n_informative=6, n_redundant=10, n_classes=classes, random_state=0
+    )
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks warn of their own input
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [RecalibratedClassifier(LogisticRegression(), cv=3)]
+)
+def test_obeys_the_conventions_of_scikit_learn(
+    estimator: Any, check: Callable[[Any], None]
+) -> None:
+    check(estimator)
+
+
+def test_recalibrator_is_fitted_to_predictions_of_unseen_samples() -> None:
+    X, y = samples()
+    model = RecalibratedClassifier(GaussianNB(), TemperatureScaling()).fit(X, y)
+    unseen = cross_val_predict(GaussianNB(), X, y, cv=5, method="predict_proba")
+    expected = TemperatureScaling().fit(as_logits(unseen, smallest=1e-7), y, folds=0)
+    found = model.recalibrator_.get_buffer("temperature_").item()
+    assert found == pytest.approx(expected.temperature_.item())
+    assert model.recalibrator_.report_ == expected.report_
+    whole = GaussianNB().fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(
+        model.predict_proba(X), expected.predict_proba(as_logits(whole, smallest=1e-7))
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("estimator", [GaussianNB(), LinearSVC()], ids=repr)
+def test_helps_classifiers_with_and_without_probabilities(estimator: Any, classes: int) -> None:
+    X, y = samples(classes)
+    names = np.array(["ant", "bee", "cat"])[y]
+    model = RecalibratedClassifier(estimator, TemperatureScaling(), cv=3)
+    model.fit(X[:800], names[:800])
+    chances = model.predict_proba(X[800:])
+    assert chances.shape == (400, classes)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert list(model.classes_) == sorted(set(names))
+    plain = clone(estimator).fit(X[:800], names[:800])
+    np.testing.assert_array_equal(model.predict(X[800:]), plain.predict(X[800:]))
+    if hasattr(plain, "predict_proba"):
+        assert log_loss(names[800:], chances) < log_loss(names[800:], plain.predict_proba(X[800:]))
+    else:
+        assert log_loss(names[800:], chances) < np.log(classes)
+
+
+def test_a_fitted_classifier_is_frozen_and_recalibrated_on_held_out_samples() -> None:
+    X, y = samples()
+    fitted = GaussianNB().fit(X[:600], y[:600])
+    model = RecalibratedClassifier(FrozenEstimator(fitted), TemperatureScaling())
+    model.fit(X[600:], y[600:])
+    said = as_logits(fitted.predict_proba(X[600:]), smallest=1e-7)
+    expected = TemperatureScaling().fit(said, y[600:])
+    found = model.recalibrator_.get_buffer("temperature_").item()
+    assert found == pytest.approx(expected.temperature_.item())
+
+
+def test_weights_reach_the_classifier_and_the_recalibrator() -> None:
+    X, y = samples(2)
+    weight = np.where(np.arange(len(y)) % 2, 1.0, 0.0)
+    zeroed = RecalibratedClassifier(GaussianNB(), TemperatureScaling()).fit(X, y, weight)
+    plain = RecalibratedClassifier(GaussianNB(), TemperatureScaling()).fit(X, y)
+    assert zeroed.recalibrator_.report_.n == 600
+    assert not np.allclose(zeroed.estimator_.theta_, plain.estimator_.theta_)
+
+
+def test_fits_into_pipelines_and_searches() -> None:
+    X, y = samples(2)
+    model = make_pipeline(StandardScaler(), RecalibratedClassifier(GaussianNB(), cv=3))
+    step = "recalibratedclassifier"
+    grid = {f"{step}__recalibrator": [None, TemperatureScaling()]}
+    search = GridSearchCV(model, grid, cv=2, scoring="neg_log_loss").fit(X, y)
+    assert np.isfinite(search.best_score_)
+    inner = RecalibratedClassifier(GaussianNB(), TemperatureScaling())
+    inner.set_params(recalibrator__objective="sb_ece", estimator__var_smoothing=1e-3)
+    assert inner.recalibrator.objective == "sb_ece"
+
+
+def test_folds_that_cannot_serve_are_refused() -> None:
+    X, y = samples(2)
+    with pytest.raises(ValueError, match="cv must hold every sample out once"):
+        RecalibratedClassifier(GaussianNB(), cv=TimeSeriesSplit(3)).fit(X, y)
+    with pytest.raises(ValueError, match=r"at least two classes.*got 1 class in 20 samples"):
+        RecalibratedClassifier(GaussianNB()).fit(X[:20], np.zeros(20))
+    rare = np.zeros(30, dtype=int)
+    rare[0] = 1
+    with pytest.raises(ValueError, match=r"got a fold without .*1"):
+        RecalibratedClassifier(GaussianNB(), cv=KFold(3)).fit(X[:30], rare)

@@ -1,0 +1,306 @@
+"""The summary of a table, computed by a database, is the summary in memory."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_summary import drawn
+from torch import Tensor
+from torch.testing import assert_close
+
+from calibrant import Predictions, Summary
+from calibrant.logs import summarise_table
+
+pytestmark = [
+    # Ibis 12 and PySpark 4.0 use what pandas 3 has deprecated.
+    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
+    pytest.mark.filterwarnings("ignore:The .future.infer_string. option is deprecated"),
+]
+
+Log = dict[str, Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine() -> Iterator[None]:
+    """DuckDB, for tables that lie nowhere else, closed when it is needed no more."""
+    before, connection = ibis.options.default_backend, ibis.duckdb.connect()
+    ibis.set_backend(connection)
+    yield
+    ibis.options.default_backend = before
+    connection.disconnect()
+
+
+def columns(stem: str, table: Tensor) -> Log:
+    return {f"{stem}_{j}": column.numpy() for j, column in enumerate(table.T.contiguous())}
+
+
+def lists(table: Tensor) -> Any:
+    return pa.array(table.tolist(), pa.list_(pa.from_numpy_dtype(table.numpy().dtype)))
+
+
+def as_table(log: Log) -> Any:
+    return ibis.memtable(pa.table(log))
+
+
+def same(found: Summary, expected: Summary, *, narrow: bool = False) -> None:
+    """Counts to the last sample, sums up to the order in which they were added.
+
+    Where float32 forecasts are added up in memory, the terms are float32 themselves.
+    """
+    tolerance = 1e-6 if narrow else 1e-9
+    assert found.state.keys() == expected.state.keys()
+    for name, part in expected.state.items():
+        assert_close(found.state[name][..., 0], part[..., 0], rtol=0, atol=0)
+        assert_close(found.state[name], part, rtol=tolerance, atol=tolerance)
+
+
+def several(n: int = 400) -> dict[str, tuple[Log, Summary]]:
+    """A log of every form, with the summary of the same numbers in memory."""
+    logits, labels = drawn(n, seed=0)
+    wide = logits.double()
+    probabilities = wide.softmax(dim=1)
+    chance, happened = probabilities[:, 1].contiguous(), labels == 1
+    score = wide[:, 1] - wide[:, 0]
+    label = {"label": labels.numpy()}
+    pair, several = Summary(2), Summary(4)
+    told = Predictions.from_probabilities(probabilities, labels)
+    binary = happened.long()
+    truth = {"label": binary.numpy()}
+    outcome = {"outcome": happened.numpy()}
+    return {
+        "logits": (columns("logit", wide) | label, several.update(wide, labels)),
+        "logits in float32": (columns("logit", logits) | label, several),
+        "logits in arrays": ({"logits": lists(wide), **label}, several),
+        "probabilities": (columns("prob", probabilities) | label, Summary(4).add(told)),
+        "one logit": (
+            {"logit": score.numpy(), **truth},
+            pair.add(Predictions.from_binary(score, binary)),
+        ),
+        "one probability": (
+            {"prob": chance.numpy(), **truth},
+            Summary(2).add(Predictions.from_probabilities(chance, binary)),
+        ),
+        "one probability in float32": (
+            {"prob": chance.float().numpy(), **truth},
+            Summary(2).add(Predictions.from_probabilities(chance.float(), binary)),
+        ),
+        "events": (
+            {"confidence": chance.numpy(), **outcome},
+            Summary(None).add_events(chance, happened),
+        ),
+    }
+
+
+@pytest.mark.parametrize("form", several(3))
+def test_every_form_of_log_gives_the_summary_in_memory(form: str) -> None:
+    log, expected = several()[form]
+    found = summarise_table(as_table(log))
+    same(found, expected, narrow=form == "one probability in float32")
+    assert found.values().keys() == expected.values().keys()
+
+
+def near(edges: Tensor) -> Tensor:
+    """Zero, one, every edge, and the numbers next to it on either side."""
+    least, most = edges.new_tensor([0.0, 1.0])
+    around = [edges, torch.nextafter(edges, least), torch.nextafter(edges, most)]
+    return torch.cat([*around, least[None], most[None]]).clamp(0, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("bins", "cells"), [(15, 8192), (1, 1), (10, 1), (500, 32)])
+def test_edges_fall_where_they_fall_in_memory(bins: int, cells: int, dtype: torch.dtype) -> None:
+    expected = Summary(None, bins=bins, cells=cells)
+    confidence = near(expected.edges.to(dtype))
+    outcome = torch.arange(len(confidence)) % 2
+    expected.add_events(confidence, outcome)
+    log = {"confidence": confidence.numpy(), "outcome": outcome.numpy()}
+    found = summarise_table(as_table(log), bins=bins, cells=cells)
+    assert_close(found.state["cells"][:, 0], expected.state["cells"][:, 0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("bins", [1, 15, 1000])
+def test_classes_on_the_edges_of_bins_fall_where_they_fall_in_memory(
+    bins: int, dtype: torch.dtype
+) -> None:
+    chance = near(torch.arange(1, bins, dtype=dtype) / bins)
+    labels = torch.arange(len(chance)) % 2
+    told = Predictions.from_probabilities(chance, labels)
+    expected = Summary(2, bins=bins, cells=64).add(told)
+    log = columns("prob", told.probs) | {"label": labels.numpy()}
+    found = summarise_table(as_table(log), bins=bins, cells=64)
+    for name in ("marginals", "predicted"):
+        assert_close(
+            found.state[name][..., 0], expected.state[name][..., 0], rtol=0, atol=0, msg=name
+        )
+
+
+# Logits on a coarse grid, so that ties are common.
+small_logs = st.integers(2, 4).flatmap(
+    lambda classes: st.lists(
+        st.tuples(
+            st.integers(0, classes - 1),
+            st.lists(st.integers(-2, 2), min_size=classes, max_size=classes),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+
+
+@settings(max_examples=12)
+@given(small_logs, st.integers(1, 20))
+def test_agrees_on_small_tables_with_ties(log: list[tuple[int, list[int]]], bins: int) -> None:
+    labels = torch.tensor([label for label, _ in log])
+    logits = 1.1 * torch.tensor([row for _, row in log], dtype=torch.float64)
+    expected = Summary(logits.shape[1], bins=bins, cells=16).update(logits, labels)
+    table = as_table(columns("logit", logits) | {"label": labels.numpy()})
+    same(summarise_table(table, bins=bins, cells=16), expected)
+
+
+def test_logits_far_apart_and_ruled_out_lose_nothing() -> None:
+    logits = torch.tensor(
+        [[1e4, -1e4, 0.0], [-torch.inf, 3.0, 2.0], [800.0, 799.0, -800.0]], dtype=torch.float64
+    )
+    labels = torch.tensor([0, 2, 1])
+    table = as_table(columns("logit", logits) | {"label": labels.numpy()})
+    same(summarise_table(table), Summary(3).update(logits, labels))
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    session = pytest.importorskip("pyspark.sql", reason="needs pip install 'calibrant[spark]'")
+    if which("java") is None:
+        pytest.skip("Spark needs Java")
+    builder = session.SparkSession.builder.master("local[1]").appName("calibrant")
+    quiet = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for name, value in quiet.items():
+        builder = builder.config(name, value)
+    running = builder.getOrCreate()
+    running.sparkContext.setLogLevel("OFF")
+    yield ibis.pyspark.connect(running)
+    running.stop()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves sockets to the collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("form", ["one logit", "one probability in float32", "events"])
+def test_spark_gives_the_summary_in_memory(form: str, spark: Any, tmp_path: Path) -> None:
+    log, expected = several()[form]
+    pq.write_table(pa.table(log), tmp_path / "log.parquet")
+    found = summarise_table(spark.read_parquet(tmp_path / "log.parquet"))
+    same(found, expected, narrow=form == "one probability in float32")
+
+
+def test_measures_parquet_files_where_they_lie(tmp_path: Path) -> None:
+    log, expected = several()["logits"]
+    whole = pa.table(log)
+    pq.write_table(whole.slice(0, 150), tmp_path / "a.parquet")
+    pq.write_table(whole.slice(150), tmp_path / "b.parquet")
+    same(summarise_table(tmp_path / "*.parquet"), expected)
+
+
+def test_columns_need_no_usual_names() -> None:
+    log, expected = several()["logits"]
+    renamed = {f"z{j}": log[f"logit_{j}"] for j in range(4)} | {
+        "right": log["label"],
+        "id": np.arange(400),
+    }
+    found = summarise_table(as_table(renamed), logits=[f"z{j}" for j in range(4)], labels="right")
+    same(found, expected)
+
+
+GOOD: dict[str, list[Any]] = {
+    "prob_0": [0.5, 0.2, 1.0],
+    "prob_1": [0.5, 0.8, 0.0],
+    "label": [0, 1, 0],
+}
+EVENTS: dict[str, list[Any]] = {"confidence": [0.5, 0.9, 1.0], "outcome": [0, 1, 1]}
+nan, inf = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("log", "sentence"),
+    [
+        (GOOD | {"prob_0": [0.5, None, 1.0]}, r"must have a value in every row .* got 1 rows"),
+        (GOOD | {"label": [0, None, 1]}, r"of its probabilities and of 'label'; got 1 rows"),
+        (GOOD | {"label": [0, 2, 1]}, r"between 0 and 1, since probabilities have 2 .* got 2 in"),
+        (GOOD | {"label": [0, -100, 1]}, r"labels must lie between 0 and 1.* got -100 in 'label'"),
+        (GOOD | {"prob_0": [0.5, nan, 1.0]}, r"probabilities must hold numbers; got NaN.* 1 rows"),
+        (GOOD | {"prob_0": [0.5, 0.3, 1.0]}, r"each row must sum to one; .* a row off by 0.1\."),
+        (
+            GOOD | {"prob_0": [1.5, 0.2, 1], "prob_1": [-0.5, 0.8, 0]},
+            r"got values from -0.5 to 1.5",
+        ),
+        (EVENTS | {"confidence": [0.5, 90.0, 1.0]}, r"between 0 and 1; got 0.5 to 90. For percent"),
+        (EVENTS | {"confidence": [0.5, -0.1, 1.0]}, r"between 0 and 1; got -0.1 to 1"),
+        (EVENTS | {"confidence": [0.5, nan, 1.0]}, r"confidence must hold numbers; got NaN"),
+        (EVENTS | {"confidence": [None, 0.5, 1.0]}, r"must have a value in every row"),
+        (EVENTS | {"outcome": [0, 2, 1]}, r"outcome must be 0 or 1.* got 0 to 2 in 'outcome'"),
+        (EVENTS | {"outcome": [0, 0.5, 1]}, r"outcome must be 0 or 1"),
+        ({"logit": [1.0, inf], "label": [0, 1]}, r"logits must hold numbers; got NaN, or infinity"),
+        ({"logits": [[1.0, 2.0], [1.0]], "label": [0, 1]}, r"'logits' must have one length"),
+        ({"logits": [[1.0, 2.0], [1.0, 2.0, 3.0]], "label": [0, 1]}, r"got 1 rows of another"),
+        (
+            {"logit_0": [0.5, 0.2], "logit_1": [0.5, 0.8], "label": [0, 1]},
+            r"got rows that are probabilities: .* Name them with probabilities=",
+        ),
+    ],
+)
+def test_bad_values_get_one_sentence(log: dict[str, list[Any]], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        summarise_table(as_table(log))
+
+
+def test_rows_of_zeros_and_a_one_may_be_logits() -> None:
+    log = {"logit_0": [1.0, 0.0, 1.0], "logit_1": [0.0, 1.0, 0.0], "label": [0, 1, 1]}
+    assert len(summarise_table(as_table(log))) == 3
+
+
+def test_bad_tables_get_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the table has no column 'z'; found prob_0, prob_1"):
+        summarise_table(as_table(GOOD), logits=["prob_0", "z"])
+    with pytest.raises(ValueError, match=r"the table must hold at least one row; got none"):
+        summarise_table(as_table(GOOD).limit(0))
+    with pytest.raises(TypeError, match=r"labels must be integers.* got column 'label' of type fl"):
+        summarise_table(as_table(GOOD | {"label": [0.0, 1.0, 1.0]}))
+    with pytest.raises(TypeError, match=r"outcome must be 0 or 1, .* of type string"):
+        summarise_table(as_table(EVENTS | {"outcome": ["yes", "no", "no"]}))
+    with pytest.raises(TypeError, match=r"confidence must be numbers; got confidence of type str"):
+        summarise_table(as_table(EVENTS | {"confidence": ["high", "low", "low"]}))
+    with pytest.raises(TypeError, match=r"an Ibis table or the path .* got dict. For a data frame"):
+        summarise_table(GOOD)
+    pq.write_table(pa.table(GOOD), tmp_path / "log.parquet")
+    whole = (tmp_path / "log.parquet").read_bytes()
+    (tmp_path / "log.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"log.parquet must be a Parquet file.* reading failed"):
+        summarise_table(tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match=r"absent.parquet must be a Parquet file"):
+        summarise_table(tmp_path / "absent.parquet")
+
+
+def test_engines_are_imported_only_when_used() -> None:
+    check = (
+        "import sys, calibrant, calibrant.logs; "
+        "print(sorted({'ibis', 'duckdb', 'pyspark', 'pyarrow'} & sys.modules.keys()))"
+    )
+    run = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=120)
+    assert run.stdout.strip() == "[]", run.stderr

@@ -1,0 +1,311 @@
+"""Calibration inside transformers' Trainer."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+from training_runs import CALIBRATION, GrowingWeight, same
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    GPT2Config,
+    GPT2LMHeadModel,
+    Trainer,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+import calibrant as cal
+from calibrant.integrations.transformers import (
+    BestEpoch,
+    CalibratedTrainer,
+    calibration_metrics,
+    loss_function,
+    rows,
+)
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+Sample = dict[str, Tensor]
+
+
+def sentences(n: int, seed: int = 0) -> list[Sample]:
+    seeded = torch.Generator().manual_seed(seed)
+    words = torch.randint(1, 50, (n, 6), generator=seeded)
+    return [{"input_ids": each, "labels": each[0] % 3} for each in words]
+
+
+def passages(n: int, seed: int = 0) -> list[Sample]:
+    seeded = torch.Generator().manual_seed(seed)
+    words = torch.randint(1, 50, (n, 7), generator=seeded)
+    labels = words.clone()
+    lengths = torch.randint(2, 8, (n, 1), generator=seeded)
+    labels[torch.arange(7) >= lengths] = -100
+    return [{"input_ids": w, "labels": each} for w, each in zip(words, labels, strict=True)]
+
+
+def classifier(dropout: float = 0.0) -> Any:
+    torch.manual_seed(0)
+    build: Any = BertForSequenceClassification
+    config: Any = BertConfig
+    return build(
+        config(
+            vocab_size=50,
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            num_labels=3,
+            hidden_dropout_prob=dropout,
+            attention_probs_dropout_prob=dropout,
+            initializer_range=0.5,
+        )
+    )
+
+
+def language_model() -> Any:
+    torch.manual_seed(0)
+    build: Any = GPT2LMHeadModel
+    return build(
+        GPT2Config(
+            vocab_size=50,
+            n_positions=8,
+            n_embd=16,
+            n_layer=2,
+            n_head=2,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            bos_token_id=0,
+            eos_token_id=0,
+            initializer_range=0.5,
+        )
+    )
+
+
+def arguments(folder: Path, **settings: Any) -> TrainingArguments:
+    """Plain gradient descent, so that a step shows its gradient."""
+    defaults: dict[str, Any] = {
+        "max_steps": 1,
+        "per_device_train_batch_size": 24,
+        "optim": "sgd",
+        "learning_rate": 1.0,
+        "lr_scheduler_type": "constant",
+        "max_grad_norm": 0.0,
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+        "use_cpu": True,
+        "train_sampling_strategy": "sequential",
+    }
+    return TrainingArguments(str(folder), **(defaults | settings))
+
+
+def batch_of(samples: list[Sample]) -> tuple[Tensor, Tensor]:
+    return (
+        torch.stack([each["input_ids"] for each in samples]),
+        torch.stack([each["labels"] for each in samples]),
+    )
+
+
+def descended(model: Any, loss: Tensor) -> dict[str, Tensor]:
+    """What one step of gradient descent makes of the parameters."""
+    loss.backward()
+    return {
+        name: (each - (0 if each.grad is None else each.grad)).detach()
+        for name, each in model.named_parameters()
+    }
+
+
+def parameters(model: Any) -> dict[str, Tensor]:
+    return {name: each.detach() for name, each in model.named_parameters()}
+
+
+OBJECTIVE = cal.Penalised(cal.nll, cal.top_label(cal.esd), weight=3.0)
+
+
+def test_rows_shift_flatten_and_leave_out() -> None:
+    logits = torch.randn(2, 4, 5)
+    labels = torch.tensor([[1, 2, -100, 3], [-100, 4, 0, -100]])
+    found = rows(logits, labels, causal=True)
+    pairs = [
+        (logits[b, t], labels[b, t + 1])
+        for b in range(2)
+        for t in range(3)
+        if labels[b, t + 1] >= 0
+    ]
+    assert_close(found[0], torch.stack([row for row, _ in pairs]))
+    assert_close(found[1], torch.stack([label for _, label in pairs]))
+    assert_close(rows(logits, labels)[1], torch.tensor([1, 2, 3, 4, 0]))
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("loss_type", ["ForCausalLM", None])  # Trainer counts tokens by it
+def test_a_loss_function_of_the_likelihood_is_the_models_own_loss(
+    loss_type: str | None, steps: int, tmp_path: Path
+) -> None:
+    def trained(**settings: Any) -> dict[str, Tensor]:
+        model = language_model()
+        if loss_type is not None:
+            model.loss_type = loss_type
+        size = 24 // steps
+        accumulated: dict[str, Any] = {"gradient_accumulation_steps": steps}
+        given = arguments(tmp_path, per_device_train_batch_size=size, **accumulated)
+        Trainer(model, given, train_dataset=passages(24), **settings).train()
+        return parameters(model)
+
+    likelihood = loss_function(torch.nn.functional.cross_entropy, causal=True)
+    assert_close(trained(compute_loss_func=likelihood), trained())
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_an_objective_is_exact_under_gradient_accumulation(
+    steps: int, dropout: float, tmp_path: Path
+) -> None:
+    data = sentences(24)
+    size = 24 // steps
+    model = classifier(dropout)
+    trainer = CalibratedTrainer(
+        model,
+        arguments(tmp_path, per_device_train_batch_size=size, gradient_accumulation_steps=steps),
+        train_dataset=data,
+        objective=OBJECTIVE,
+    )
+    history = trainer.train()
+    start = classifier(dropout)
+    ids, labels = batch_of(data)
+    if dropout:  # which units are dropped depends on how the batch is cut
+        torch.set_rng_state(first_state(data, dropout, steps, tmp_path))
+    logits = torch.cat([start(part).logits for part in ids.split(size)])
+    loss = OBJECTIVE(logits, labels)
+    assert history.training_loss == pytest.approx(loss.item(), rel=1e-5)
+    assert_close(parameters(model), descended(start, loss))
+
+
+def first_state(data: list[Sample], dropout: float, steps: int, folder: Path) -> Tensor:
+    """The state of torch's generator when Trainer first runs the model."""
+    seen: list[Tensor] = []
+    model = classifier(dropout)
+    model.register_forward_pre_hook(lambda *_: seen.append(torch.get_rng_state()))
+    size = 24 // steps
+    CalibratedTrainer(
+        model,
+        arguments(folder, per_device_train_batch_size=size, gradient_accumulation_steps=steps),
+        train_dataset=data,
+        objective=OBJECTIVE,
+    ).train()
+    return seen[0]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_interleaved_calibration_joins_the_gradient_of_each_step(
+    steps: int, tmp_path: Path
+) -> None:
+    data, held_out = sentences(24), sentences(24, seed=1)
+    weight = GrowingWeight()
+    size = 24 // steps
+    model = classifier()
+    trainer = CalibratedTrainer(
+        model,
+        arguments(
+            tmp_path,
+            per_device_train_batch_size=size,
+            gradient_accumulation_steps=steps,
+            logging_steps=1,
+        ),
+        train_dataset=data,
+        objective=torch.nn.functional.cross_entropy,
+        calibration=CALIBRATION,
+        calibration_dataset=held_out,
+        weight=weight,
+    )
+    trainer.train()
+    start = classifier()
+    ids, labels = batch_of(data)
+    others, truth = batch_of(held_out)
+    value = CALIBRATION(cal.Predictions(start(others).logits, truth))
+    fit = torch.nn.functional.cross_entropy(start(ids).logits, labels)
+    assert_close(weight.told[0].calibration, value.detach())
+    assert weight.told[0].held_out.logits.shape == (24, 3)
+    assert trainer.state.log_history[0]["calibration"] == pytest.approx(value.item(), rel=1e-5)
+    assert_close(parameters(model), descended(start, fit + 0.5 * value))
+
+
+def test_without_an_objective_the_models_own_loss_is_fitted(tmp_path: Path) -> None:
+    model = classifier()
+    CalibratedTrainer(
+        model,
+        arguments(tmp_path),
+        train_dataset=sentences(24),
+        calibration=CALIBRATION,
+        calibration_dataset=sentences(24, seed=1),
+        weight=0.0,
+    ).train()
+    start = classifier()
+    ids, labels = batch_of(sentences(24))
+    fit = torch.nn.functional.cross_entropy(start(ids).logits, labels)
+    assert_close(parameters(model), descended(start, fit))
+
+
+def test_the_slice_is_cycled_through(tmp_path: Path) -> None:
+    weight = GrowingWeight()
+    CalibratedTrainer(
+        classifier(),
+        arguments(tmp_path, max_steps=4, per_device_train_batch_size=10, learning_rate=0.0),
+        train_dataset=sentences(40),
+        calibration=CALIBRATION,
+        calibration_dataset=sentences(20, seed=1),
+        weight=weight,
+    ).train()
+    seen = [told.held_out.logits for told in weight.told]
+    assert_close(torch.cat(seen[:2]), torch.cat(seen[2:]))
+    assert not torch.equal(seen[0], seen[1])
+
+
+def test_calibration_and_its_data_come_together(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="calibration and calibration_dataset must come together"):
+        CalibratedTrainer(classifier(), arguments(tmp_path), calibration=CALIBRATION)
+
+
+def test_metrics_are_those_of_the_package(predictions: cal.Predictions) -> None:
+    found = calibration_metrics((predictions.logits.numpy(), predictions.labels.numpy()))
+    assert found["accuracy"] == pytest.approx(cal.accuracy(predictions).item())
+    assert found["ece"] == pytest.approx(cal.MEASURES["ece"](predictions).item())
+
+
+def test_the_model_ends_with_the_evaluation_the_rule_chooses() -> None:
+    callback, model = BestEpoch(), classifier()
+    kept = []
+    given = (TrainingArguments("unused", report_to="none"), TrainerState(), TrainerControl())
+    course = ((0.5, 0.1), (0.80, 0.05), (0.812, 0.07), (0.82, 0.09), (0.70, 0.01))
+    for right, wrong in course:
+        with torch.no_grad():
+            model.classifier.weight.add_(1.0)
+        kept.append(model.classifier.weight.clone())
+        metrics = {"eval_accuracy": right, "eval_ece": wrong}
+        callback.on_evaluate(*given, model=model, metrics=metrics)
+    callback.on_train_end(*given, model=model)
+    assert callback.best is not None
+    assert callback.best.number == 2  # second to 1 until 3 was more accurate than 1 by too much
+    assert same(model.classifier.weight.data, kept[2].data)
+    with pytest.raises(ValueError, match=r"got no eval_ece\. Pass compute_metrics"):
+        callback.on_evaluate(*given, model=model, metrics={"eval_accuracy": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("example", "settings"),
+    [
+        ("transformers_classifier.py", {"max_steps": 2, "per_device_eval_batch_size": 60}),
+        ("transformers_tokens.py", {"max_steps": 3}),
+    ],
+)
+def test_examples_run(example: str, settings: dict[str, Any]) -> None:
+    trainer = runpy.run_path(str(EXAMPLES / example))["main"](**settings)
+    assert trainer.state.global_step == settings["max_steps"]
+    assert torch.isfinite(torch.tensor(trainer.state.log_history[-1]["train_loss"]))
