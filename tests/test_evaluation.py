@@ -17,7 +17,7 @@ from calibrant.evaluation._estimates import estimates
 from calibrant.evaluation._ranking import auroc, risk_coverage_area
 from calibrant.evaluation._rows import rows_of_events
 
-LOGITS = Path("/work/shared/data/logits")
+LOGITS = Path(__file__).parents[2] / "shared/data/logits"
 ROWS = [
     *("accuracy", "nll", "brier", "ece", "ece_l2", "mce", "ece_mass", "ece_mass_l2"),
     *("label_binned_ece", "debiased_ece", "sweep_ece", "smooth_ece", "ks_error", "esd", "mmce"),
