@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
@@ -105,7 +106,8 @@ def outcome(model: nn.Module, history: cal.History) -> dict[str, Tensor]:
 def sharded(rank: int) -> dict[str, Tensor]:
     """The same with the parameters in shards."""
     model = network()
-    fully_shard(model)
+    # Said to be the CPU's: where there is a GPU it would be taken for its.
+    fully_shard(model, mesh=init_device_mesh("cpu", (dist.get_world_size(),)))
     with pytest.raises(ValueError, match="must be None for a model in shards"):
         interleaved(model, rank)
     history = interleaved(model, rank, validation_loader=None)
