@@ -8,7 +8,17 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import Predictions, brier, class_wise, ece, kernels, mce, nll, top_label
+from calibrant import (
+    Predictions,
+    brier,
+    class_wise,
+    ece,
+    evaluate,
+    kernels,
+    mce,
+    nll,
+    top_label,
+)
 from calibrant import _tables as tables
 from calibrant.criteria import _lifts
 from calibrant.measures import _binned
@@ -118,9 +128,27 @@ def test_two_threads_see_what_one_sees(
 ) -> None:
     probs = torch.randn(50_000, 7, generator=rng).softmax(dim=1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    predicted, confidence = tables.most_probable(probs)
-    assert predicted.equal(probs.argmax(dim=1))
-    assert confidence.equal(probs.amax(dim=1))
+    assert tables.first_largest(probs).equal(probs.argmax(dim=1))
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_of_tied_probabilities_the_first_is_the_answer(asked_before: bool) -> None:
+    rows = torch.tensor([[0.5, 0.5, 0.0], [0.4, 0.2, 0.4], [0.2, 0.4, 0.4], [0.0, 0.0, 1.0]])
+    told = Predictions.from_probabilities(
+        rows.repeat(20_000, 1), torch.tensor([1, 2, 1, 2]).repeat(20_000)
+    )
+    if asked_before:
+        assert told.predicted.equal(torch.tensor([0, 0, 1, 2]).repeat(20_000))
+    assert told.correct.equal(torch.tensor([0.0, 0.0, 1.0, 1.0]).repeat(20_000))
+
+
+def test_one_bad_row_of_a_very_large_table_is_seen_by_evaluate() -> None:
+    table = torch.full((300_000, 4), 0.25)
+    table[100_001, 0] = 0.26
+    labels = torch.zeros(300_000, dtype=torch.long)
+    assert len(Predictions.from_probabilities(table, labels)) == 300_000  # too many to add up
+    with pytest.raises(ValueError, match="each row must sum to one"):
+        evaluate(table, labels, probabilities=True, draws=2)
 
 
 def spoilt(how: str) -> Tensor:

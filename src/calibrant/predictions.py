@@ -22,7 +22,9 @@ from ._tables import (
     WORTH_IT,
     blocks_of,
     by_rows,
-    most_probable,
+    first_largest,
+    first_largest_of,
+    largest_of_rows,
     softmax_of_blocks,
     unrecorded,
 )
@@ -200,8 +202,7 @@ class Predictions:
         """
         if probabilities.ndim == 1:
             probabilities = torch.stack([1 - probabilities, probabilities], dim=1)
-        predicted, confidence = most_probable(probabilities)
-        return _OfProbabilities(probabilities, labels, weights, predicted, confidence)
+        return _OfProbabilities(probabilities, labels, weights, largest_of_rows(probabilities))
 
     @classmethod
     def _unchecked(cls, logits: Tensor, labels: Tensor, weights: Tensor | None) -> "Predictions":
@@ -421,20 +422,15 @@ class _OfProbabilities(Predictions):
     _given: Tensor
 
     def __init__(
-        self,
-        given: Tensor,
-        labels: Tensor,
-        weights: Tensor | None,
-        predicted: Tensor,
-        confidence: Tensor,
+        self, given: Tensor, labels: Tensor, weights: Tensor | None, largest: Tensor
     ) -> None:
         check_table("probabilities", given)
         check_labels(labels, given)
         check_weights(weights, given)
         probs = given.to(torch.promote_types(given.dtype, torch.float32))
-        known = {"probs": probs, "predicted": predicted}
+        known = {"probs": probs}
         if unrecorded(probs) and not probs.requires_grad:
-            known["confidence"] = confidence.to(probs.dtype)
+            known["confidence"] = largest.to(probs.dtype)
         parts: dict[str, Any] = {
             "_given": probs,
             "labels": labels.long(),
@@ -462,8 +458,30 @@ class _OfProbabilities(Predictions):
         return self._read("log_probs", lambda: _log(self._given))
 
     @property
+    def predicted(self) -> Tensor:
+        return self._read("predicted", lambda: first_largest(self._given))
+
+    @property
     def confidence(self) -> Tensor:
         return self._read("confidence", lambda: _column(self._given, self.predicted))
+
+    @property
+    def correct(self) -> Tensor:
+        known = any(("predicted", on_graph) in self._derived for on_graph in (True, False))
+        if known or ("confidence", True) not in self._derived:
+            return super().correct
+        return self._read("correct", self._correct)
+
+    def _correct(self) -> Tensor:
+        """Whether the label is the maximum: which came first matters only where two may be tied.
+
+        Two tied maxima are both at most one half, up to what a row may be off by.
+        """
+        confidence = self._derived["confidence", True]
+        right = _column(self._given, self.labels) == confidence
+        unsure = (right & (confidence < 0.51)).nonzero()[:, 0]
+        right[unsure] = first_largest_of(self._given, unsure) == self.labels[unsure]
+        return right.to(self.dtype)
 
     @property
     def true_log_prob(self) -> Tensor:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .._checks import check_weights
+from .._checks import check_probabilities, check_weights
 from ..measures._precision import widened, widest
 from ..predictions import Predictions
 from ..scores import nll
@@ -121,6 +121,8 @@ def _predictions(told: Tensor, labels: Tensor, probabilities: bool) -> Predictio
         inputs.check_no_nan("probabilities" if probabilities else "logits", told)
     build = Predictions.from_probabilities if probabilities else Predictions
     predictions = build(told, labels)
+    if probabilities:
+        check_probabilities(predictions.probs)  # every row, also of a table of many
     inputs.check_labels_in_range(predictions.labels, predictions.classes)
     inputs.check_enough(len(predictions))
     return predictions
