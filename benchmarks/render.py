@@ -29,7 +29,7 @@ python benchmarks/measures.py --device cpu    # about three minutes; --quick for
 python benchmarks/measures.py --device cuda   # about two minutes
 python benchmarks/step.py                     # one minute, on a GPU
 python benchmarks/kernels.py                  # two minutes, on a GPU
-python benchmarks/evaluation.py               # ten minutes, where the peers are installed
+python benchmarks/evaluation.py               # half an hour, where the peers are installed
 python benchmarks/render.py                   # this page
 ```
 

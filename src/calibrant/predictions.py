@@ -198,7 +198,8 @@ class Predictions:
         - `probabilities`: `(n, classes)`, rows that sum to one; or `(n,)`, the chance of class 1.
 
         Confidences are the numbers given, to the last bit; a probability of zero has the
-        logarithm of the smallest positive number.
+        logarithm of the smallest positive number. Of more than half a million numbers only some
+        rows are added up to see whether they sum to one; `evaluate` adds up all.
         """
         if probabilities.ndim == 1:
             probabilities = torch.stack([1 - probabilities, probabilities], dim=1)
