@@ -11,6 +11,7 @@ arrays. The *floor* is the least that could do: the maximum of each row for top-
 log-sum-exp pass in cache-sized blocks for logits, and one read of the array for the others. All
 take turns; times are medians. *Memory* is the growth of resident memory in a process of its own, as
 a share of the input. *Differs* is the peer's value less ours: docs/decisions/peers.md says why.
+A size whose quantities are not all here belongs to a run that was stopped before its end.
 """
 
 
