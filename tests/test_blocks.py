@@ -142,6 +142,14 @@ def test_of_tied_probabilities_the_first_is_the_answer(asked_before: bool) -> No
     assert told.correct.equal(torch.tensor([0.0, 0.0, 1.0, 1.0]).repeat(20_000))
 
 
+@pytest.mark.parametrize("row", [[torch.nan] * 4, [1.5, -0.5, 0.0, 0.0], [0.0] * 4])
+def test_a_row_whose_maximum_is_no_chance_is_seen_among_any_number(row: list[float]) -> None:
+    table = torch.full((300_000, 4), 0.25)
+    table[100_001] = torch.tensor(row)
+    with pytest.raises(ValueError, match="each row must sum to one"):
+        Predictions.from_probabilities(table, torch.zeros(300_000, dtype=torch.long))
+
+
 def test_one_bad_row_of_a_very_large_table_is_seen_by_evaluate() -> None:
     table = torch.full((300_000, 4), 0.25)
     table[100_001, 0] = 0.26

@@ -258,3 +258,25 @@ def test_a_paired_p_value_is_below_the_level_where_the_interval_leaves_out_zero(
         p_value = paired_p_value(first, second)
         assert p_value == pytest.approx(2 * stats.norm.sf(gap / (0.1 * 2**0.5)), abs=0.03)
         assert (p_value < 0.05) == (not low <= 0 <= high)
+
+
+def test_either_model_may_be_the_one_that_moves(rng: torch.Generator) -> None:
+    """The noise of one grows with its truth, so it matters which truth is moved."""
+    grid = torch.arange(0.0, 20.0, 0.5, dtype=torch.float64)
+    steady, growing = torch.randn(2, 4_000, 1, generator=rng, dtype=torch.float64)
+    a, b = 9.2, 4.0
+    first = Ray(a, grid + steady, grid, grid, a)
+    second = Ray(b, grid * (1 + 0.3 * growing), grid, grid, b)
+
+    def surprise(drawn: Tensor, seen: float) -> float:
+        return 2 * (1 + min(int((drawn >= seen).sum()), int((drawn <= seen).sum()))) / 4_001
+
+    moved_down = surprise((b + steady) - b * (1 + 0.3 * growing), a - b)
+    moved_up = surprise(a * (1 + 0.3 * growing) - (a + steady), b - a)
+    assert moved_up > 10 * moved_down
+    assert paired_p_value(first, second) == pytest.approx(max(moved_down, moved_up))
+    low, high = paired_interval(first, second, 0.95)
+    assert paired_interval(second, first, 0.95) == pytest.approx((-high, -low))
+    if_first_moves = 1.96 * (1 + (0.3 * b) ** 2) ** 0.5
+    assert low < a - b - 1.2 * if_first_moves
+    assert high == pytest.approx(a - b + if_first_moves, rel=0.05)
