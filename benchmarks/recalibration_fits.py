@@ -165,7 +165,7 @@ FITS: dict[str, dict[str, Fit]] = {
     "temperature, ECE": {"calibrant": _ours("temperature_ece")},
     "vector": {
         "calibrant": _ours("vector"),
-        "probmetrics": _probmetrics("vector-scaling"),
+        "probmetrics": _probmetrics("svs"),  # with a ridge of its own: another optimum
         "torch-uncertainty": _torch_uncertainty_scaler("VectorScaler", counts=True),
     },
     "isotonic": {
@@ -175,6 +175,7 @@ FITS: dict[str, dict[str, Fit]] = {
     },
     "dirichlet": {
         "calibrant": _ours("dirichlet"),
+        "probmetrics": _probmetrics("dircal"),
         "torch-uncertainty": _torch_uncertainty_scaler("DirichletScaler", counts=True),
     },
 }

@@ -146,6 +146,15 @@ def test_keeps_dtype_device_and_shape(name: str, dtype: torch.dtype, device: str
 
 
 @every_recalibrator
+@pytest.mark.parametrize("device", DEVICES)
+def test_learns_the_same_on_every_device(name: str, device: str) -> None:
+    logits, labels = (part.to(device) for part in held_out())
+    found = RECALIBRATORS[name]().fit(logits, labels, folds=2).predict_proba(unseen().to(device))
+    assert found.device.type == device
+    assert_close(found.cpu(), fitted(name).predict_proba(unseen()), rtol=1e-6, atol=1e-6)
+
+
+@every_recalibrator
 def test_numpy_in_gives_the_same_numbers_as_numpy_out(name: str) -> None:
     logits, labels = held_out()
     recalibrator = RECALIBRATORS[name]().fit(logits.numpy(), labels.numpy(), folds=0)

@@ -83,11 +83,11 @@ def test_a_missing_class_is_refused_unless_there_is_a_ridge(rng: torch.Generator
     assert fitted.predict_proba(logits)[:, 3].max() < 1e-3
 
 
-def test_a_score_that_never_varies_stays_as_it_is(rng: torch.Generator) -> None:
+def test_a_score_that_never_varies_keeps_a_modest_scale(rng: torch.Generator) -> None:
     scores = 2 * torch.randn(500, generator=rng, dtype=torch.float64)
     labels = torch.bernoulli((0.5 * scores - 0.3).sigmoid(), generator=rng).long()
     fitted = VectorScaling(ridge=0).fit(scores, labels, folds=0)
-    assert fitted.weight_[0] == 1
+    assert 0.1 < fitted.weight_[0] <= 1  # nothing in the data says what it should be
     two = torch.stack([torch.zeros_like(scores), scores], dim=1)
     assert gradient_by_definition(fitted, two, labels).norm() < 1e-9
 

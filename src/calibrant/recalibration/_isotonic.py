@@ -108,24 +108,43 @@ def isotonic_curve(
     odds: Floats, happened: NDArray[np.bool_], weights: Floats | None = None
 ) -> Curve:
     """The rising curve of steps with the least squared error."""
-    counts = np.ones(len(odds)) if weights is None else weights
-    # Below every sample where it happened the curve is 0 and above every other it is 1, so only
-    # those between need be sorted. That is most of the work saved where the event is rare.
-    below = odds < odds[happened].min(initial=np.inf)
-    above = odds > odds[~happened].max(initial=-np.inf)
-    between = ~(below | above)
-    blocks = []  # lowest odds, highest odds, level and weight of each
-    if below.any():
-        blocks.append([odds[below].min(), odds[below].max(), 0.0, counts[below].sum()])
-    if between.any():
-        x, hits, mass = pooled(odds[between], happened[between], counts[between])
-        fit = isotonic_regression(hits / mass, weights=mass)
-        starts, ends = fit.blocks[:-1], fit.blocks[1:]
-        blocks += np.stack([x[starts], x[ends - 1], fit.x[starts], fit.weights], axis=1).tolist()
-    if above.any():
-        blocks.append([odds[above].min(), odds[above].max(), 1.0, counts[above].sum()])
-    first, last, levels, mass = np.array(blocks, dtype=np.float64).T
-    return Curve(half_way(last[:-1], first[1:]), levels, mass)
+    if weights is None:
+        first, last, hits, mass = runs(odds, happened)
+    else:
+        first, hits, mass = pooled(odds, happened, weights)
+        last = first
+    fit = isotonic_regression(hits / mass, weights=mass)
+    starts, ends = fit.blocks[:-1], fit.blocks[1:]
+    return Curve(half_way(last[ends - 1][:-1], first[starts][1:]), fit.x[starts], fit.weights)
+
+
+def runs(odds: Floats, happened: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats, Floats]:
+    """Lowest and highest odds of runs of samples, ascending, the hits in each, and its size.
+
+    A run is all samples at odds where something happened, or all between two such odds. The best
+    curve is level on each: were there a step among samples of one outcome, that outcome would be
+    at least the level above it and at most the level below. So only odds are sorted, without the
+    order they came in, which takes a tenth of the time.
+    """
+    at = np.sort(odds[happened])
+    # Below the first hit order does not matter.
+    below = odds < (at[0] if len(at) else np.inf)
+    low = np.count_nonzero(below)
+    rest = np.sort(odds[~below])
+    at, hits = np.unique(at, return_counts=True)
+    edges = np.stack([rest.searchsorted(at, "left"), rest.searchsorted(at, "right")], axis=1)
+    starts = np.r_[0, edges.flatten()]
+    ends = np.r_[edges.flatten(), len(rest)]
+    count = np.zeros(len(starts))
+    count[1::2] = hits
+    some = ends > starts
+    starts, ends, count = starts[some], ends[some], count[some]
+    first, last, mass = rest[starts], rest[ends - 1], (ends - starts).astype(np.float64)
+    if low:
+        highest = np.where(below, odds, -np.inf).max()
+        first, last = np.r_[-np.inf, first], np.r_[highest, last]
+        count, mass = np.r_[0.0, count], np.r_[float(low), mass]
+    return first, last, count, mass
 
 
 def pooled(

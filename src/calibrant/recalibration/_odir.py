@@ -11,6 +11,7 @@ from ._affine import Affine
 from ._folds import folds_of
 from ._newton import Optimum, minimise
 from ._softmax_fit import SoftmaxFit
+from ._start import scaled_identity
 
 # From a map that is all but diagonal to one that is all but free.
 STRENGTHS = (1e3, 1e2, 1e1, 1e0, 1e-1, 1e-2, 1e-3, 1e-4)
@@ -54,7 +55,7 @@ def fit_affine(
     penalty = odir.of(predictions.classes).to(scores.device)
     problem = SoftmaxFit.of(predictions, Affine(), penalty, scores)
     problem.tolerance = tolerance or problem.tolerance
-    return minimise(problem, problem.identity if start is None else start)
+    return minimise(problem, scaled_identity(problem) if start is None else start)
 
 
 def apply_affine(point: Tensor, scores: Tensor) -> Tensor:

@@ -13,6 +13,8 @@ from ._linear_map import LinearMap
 _BLOCK = 2**17
 # Below this many scores double precision throughout costs nothing one would notice.
 _SMALL = 2**18
+# Up to this many scores their probabilities are kept, which takes up to 128 megabytes.
+_KEPT = 2**25
 # Up to as many coefficients the last digits are worth their time.
 _FEW = 2000
 
@@ -28,8 +30,8 @@ class SoftmaxFit:
     - `scores`: $x$, one row per sample; `labels`: $y$; `weights`: $\omega$, or None for ones.
     - `strength`: $\rho$, one per coefficient, not negative.
 
-    Nothing the size of the scores is kept: probabilities are made anew for each block of rows,
-    in the dtype of the scores, and sums over blocks are kept in double precision.
+    Of large problems nothing the size of the scores is kept: probabilities are made anew for each
+    block of rows, in the dtype of the scores. Sums over blocks are kept in double precision.
     """
 
     scores: Tensor
@@ -49,7 +51,8 @@ class SoftmaxFit:
         self.identity = self.map.identity(self.scores.shape[1]).to(self.scores.device)
         self._log_mass = (torch.empty(0), torch.empty(0))
         self._largest = max(1.0, float(self.scores.abs().amax()))
-        self.penalty = torch.as_tensor(self.strength, dtype=torch.float64).expand_as(self.identity)
+        penalty = torch.as_tensor(self.strength, dtype=torch.float64).to(self.identity.device)
+        self.penalty = penalty.expand_as(self.identity)
         self.bounded = bool((self.penalty > 0).all())
         exact = self.scores.dtype == torch.float64 and self.identity.numel() <= _FEW
         self.tolerance = 1e-10 if exact else 3e-7
@@ -93,10 +96,12 @@ class SoftmaxFit:
 
     def curvature(self, point: Tensor) -> Callable[[Tensor], Tensor]:
         """The product of the Hessian with a direction."""
+        # Many products are asked for at one point, each of which would make them anew.
+        kept = list(self.chances(point)) if self.scores.numel() <= _KEPT else None
 
         def product(direction: Tensor) -> Tensor:
             bent = torch.zeros_like(point)
-            for x, chances, w in self.chances(point):
+            for x, chances, w in kept or self.chances(point):
                 moved = self.map.push(direction.to(x.dtype), x).mul_(chances)
                 moved.addcmul_(chances, moved.sum(dim=1, keepdim=True), value=-1)
                 if w is not None:

@@ -14,6 +14,7 @@ from ._recalibrator import Recalibrator
 from ._refusals import check_strength, refuse
 from ._report import Outcome
 from ._softmax_fit import SoftmaxFit
+from ._start import scaled_identity
 
 
 class VectorScaling(Recalibrator):
@@ -54,7 +55,7 @@ class VectorScaling(Recalibrator):
     def _fit(self, predictions: Predictions) -> Outcome:
         check_strength(ridge=self.ridge)
         problem = SoftmaxFit.of(predictions, Diagonal(), self.ridge)
-        best = minimise(problem, problem.identity)
+        best = minimise(problem, scaled_identity(problem))
         if best is None:
             refuse(predictions, "a scale or a shift", "ridge=1e-6")
         self._learn(weight_=best.point[0], bias_=best.point[1])

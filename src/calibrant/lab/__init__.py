@@ -1,0 +1,1 @@
+"""Data sets, models, studies, runs and the store of their results."""

@@ -1,0 +1,1 @@
+"""Evaluations and predictions in; figures, tables and pages out."""
