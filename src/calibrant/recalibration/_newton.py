@@ -16,7 +16,7 @@ _CLOSE = 1e-5
 # A gradient as small as this is an optimum for every purpose.
 ENOUGH = 1e-6
 # The stand-in for the Hessian is made anew at these steps; later the point hardly moves.
-_FRESH = (2, 5, 13, 34)
+_FRESH = (1, 2, 3, 5, 8, 13, 21, 34)
 
 
 @runtime_checkable

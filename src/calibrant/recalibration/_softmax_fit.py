@@ -13,7 +13,8 @@ from ._linear_map import LinearMap
 _BLOCK = 2**17
 # Below this many scores double precision throughout costs nothing one would notice.
 _SMALL = 2**18
-# Up to this many scores their probabilities are kept, which takes up to 128 megabytes.
+# Up to this many scores their probabilities are kept, since many products are asked for at one
+# point: 128 megabytes at most.
 _KEPT = 2**25
 # Up to as many coefficients the last digits are worth their time.
 _FEW = 2000
@@ -43,6 +44,8 @@ class SoftmaxFit:
     _observed: Tensor = field(init=False)
     _largest: float = field(init=False)
     _log_mass: tuple[Tensor, Tensor] = field(init=False)
+    _room: Tensor | None = field(init=False, default=None)
+    _keeps: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         if self.scores.numel() <= _SMALL:
@@ -77,6 +80,10 @@ class SoftmaxFit:
         """Value and gradient, in double precision where `careful`."""
         value = torch.zeros((), dtype=torch.float64, device=self.scores.device)
         gradient, masses = torch.zeros_like(point), []
+        self._keeps = not careful and self.weights is None and self.scores.numel() <= _KEPT
+        if self._keeps and self._room is None:
+            self._room = torch.empty_like(self.scores)
+        start = 0
         for x, y, w in self._blocks(careful):
             chances = self.map.push(point.to(x.dtype), x)
             highest = chances.amax(dim=1, keepdim=True)
@@ -86,6 +93,9 @@ class SoftmaxFit:
             loss = mass.log() - truth
             value += (loss if w is None else w * loss).sum(dtype=torch.float64)
             chances *= ((1 / mass) if w is None else (w / mass))[:, None]
+            if self._keeps and self._room is not None:
+                self._room[start : start + len(x)] = chances
+                start += len(x)
             gradient += self.map.pull(chances, x)
             masses.append(highest[:, 0] + mass.log())
         self._log_mass = (point, torch.cat(masses).to(self.scores.dtype))
@@ -96,12 +106,10 @@ class SoftmaxFit:
 
     def curvature(self, point: Tensor) -> Callable[[Tensor], Tensor]:
         """The product of the Hessian with a direction."""
-        # Many products are asked for at one point, each of which would make them anew.
-        kept = list(self.chances(point)) if self.scores.numel() <= _KEPT else None
 
         def product(direction: Tensor) -> Tensor:
             bent = torch.zeros_like(point)
-            for x, chances, w in kept or self.chances(point):
+            for x, chances, w in self.chances(point):
                 moved = self.map.push(direction.to(x.dtype), x).mul_(chances)
                 moved.addcmul_(chances, moved.sum(dim=1, keepdim=True), value=-1)
                 if w is not None:
@@ -122,9 +130,9 @@ class SoftmaxFit:
     def spread(self, point: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Blocks of scores with the weighted variance of each class, in all a mean over rows."""
         for x, chances, w in self.chances(point):
-            chances -= chances.square()
-            chances *= 1 / self.total if w is None else (w / self.total)[:, None]
-            yield x, chances
+            varies = chances - chances.square()
+            varies *= 1 / self.total if w is None else (w / self.total)[:, None]
+            yield x, varies
 
     def rows(self) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Blocks of scores with their weights."""
@@ -132,13 +140,17 @@ class SoftmaxFit:
             yield x, w
 
     def chances(self, point: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
-        """Blocks with the probabilities at the point that was looked at last."""
+        """Blocks with the probabilities at the point that was looked at last, not to be changed."""
         seen, log_mass = self._log_mass
         if seen is not point:
             self.at(point, careful=False)
             _, log_mass = self._log_mass
         start = 0
         for x, _, w in self._blocks(False):
+            if self._keeps and self._room is not None:
+                yield x, self._room[start : start + len(x)], w
+                start += len(x)
+                continue
             chances = self.map.push(point.to(x.dtype), x)
             # One number per row is kept from the last look, which spares a maximum and a sum.
             chances -= log_mass[start : start + len(x), None]
