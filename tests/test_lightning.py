@@ -109,6 +109,28 @@ def test_a_weight_that_learns_is_told_of_every_step() -> None:
     assert weight.value > 0.5
 
 
+def test_an_adaptive_weight_moves_and_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    pair = DataLoader(samples(60), batch_size=12), DataLoader(samples(20, 1), batch_size=10)
+
+    def begun() -> tuple[Calibrated, cal.AdaptiveWeight]:
+        module = Calibrated()
+        classifier = [each for each in module.modules() if isinstance(each, nn.Linear)][-1]
+        vars(module)["weight"] = weight = cal.AdaptiveWeight(classifier)
+        return module, weight
+
+    module, weight = begun()
+    run = trainer(max_epochs=2)
+    run.fit(module, interleaved_loader(run, *pair))
+    assert weight.value != 1
+    run.save_checkpoint(tmp_path / "half.ckpt", weights_only=False)
+    module, again = begun()
+    run = trainer(max_epochs=2)
+    run.fit(
+        module, interleaved_loader(run, *pair), ckpt_path=tmp_path / "half.ckpt", weights_only=False
+    )
+    assert again.value == weight.value
+
+
 class Judged(Classifier):
     """Logs accuracies and errors laid down in advance."""
 

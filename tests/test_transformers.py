@@ -253,6 +253,45 @@ def test_without_an_objective_the_models_own_loss_is_fitted(tmp_path: Path) -> N
     assert_close(parameters(model), descended(start, fit))
 
 
+def test_an_adaptive_weight_moves_and_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    def trainer(start: float) -> tuple[CalibratedTrainer, cal.AdaptiveWeight]:
+        model = classifier()
+        weight = cal.AdaptiveWeight(model.classifier, start=start)
+        settings = arguments(
+            tmp_path, max_steps=3, learning_rate=0.1, save_strategy="steps", save_steps=3
+        )
+        made = CalibratedTrainer(
+            model,
+            settings,
+            train_dataset=sentences(48),
+            calibration=CALIBRATION,
+            calibration_dataset=sentences(24, seed=1),
+            weight=weight,
+        )
+        return made, weight
+
+    first, weight = trainer(1.0)
+    first.train()
+    assert weight.value != 1
+    second, again = trainer(50.0)
+    second.train(resume_from_checkpoint=True)
+    # Trainer takes one step of an epoch that it resumes at its end.
+    assert again.value == pytest.approx(weight.value, rel=again.rate + 1e-3)
+
+
+def test_an_adaptive_weight_is_refused_under_gradient_accumulation(tmp_path: Path) -> None:
+    model = classifier()
+    with pytest.raises(ValueError, match="AdaptiveWeight must see how the classifier"):
+        CalibratedTrainer(
+            model,
+            arguments(tmp_path, gradient_accumulation_steps=2),
+            train_dataset=sentences(24),
+            calibration=CALIBRATION,
+            calibration_dataset=sentences(24, seed=1),
+            weight=cal.AdaptiveWeight(model.classifier),
+        )
+
+
 def test_the_slice_is_cycled_through(tmp_path: Path) -> None:
     weight = GrowingWeight()
     CalibratedTrainer(

@@ -16,9 +16,10 @@ from ..training._history import Epoch
 from ..training._keeper import Keeper
 from ..training._parallel import of_all_ranks
 from ..training._selection import Selection
-from ..training._weight import CalibrationStatistics, as_weight
+from ..training._weight import CalibrationStatistics, WatchingWeight, Weight, as_weight
 
 PACKAGES = ("lightning.pytorch", "pytorch_lightning")
+_WEIGHT = "calibrant_weight"  # its place in a checkpoint
 
 
 def interleaved_loader(
@@ -46,7 +47,7 @@ class Interleaved:
 
     - `calibration`: a criterion, taken over all processes.
     - `weight`: a number, or an object that learns, as in `fit_interleaved`; give such an object
-      to each instance.
+      to each instance. What it has learnt is part of Lightning's checkpoints.
 
     Your `training_step` gets the training batch and returns a loss, or a dictionary with one.
     Held-out batches are pairs of inputs and labels, or override `predict_held_out`.
@@ -66,6 +67,8 @@ class Interleaved:
         criterion: Criterion = getattr(self.calibration, "__func__", self.calibration)
         value = of_all_ranks(criterion, True)(predictions)
         price = as_weight(self.weight)
+        if isinstance(price, WatchingWeight):
+            price.watch(value, predictions)
         total = loss + price.value * value
         price.update(
             CalibrationStatistics(
@@ -77,6 +80,18 @@ class Interleaved:
         )
         module.log("calibration", value.detach())
         return output | {"loss": total} if isinstance(output, dict) else total
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """What the weight has learnt goes with the rest."""
+        super().on_save_checkpoint(checkpoint)  # type: ignore[misc]
+        if isinstance(self.weight, Weight):
+            checkpoint[_WEIGHT] = self.weight.state_dict()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on with the weight as it was."""
+        super().on_load_checkpoint(checkpoint)  # type: ignore[misc]
+        if isinstance(self.weight, Weight) and _WEIGHT in checkpoint:
+            self.weight.load_state_dict(checkpoint[_WEIGHT])
 
     def predict_held_out(self, batch: Any) -> tuple[Tensor, Tensor]:
         """Logits and labels of a held-out batch."""

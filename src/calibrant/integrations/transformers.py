@@ -1,6 +1,7 @@
 """Calibration in transformers' Trainer: for classifiers and, by token, for language models."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from ..training._parallel import (
 from ..training._random import restore_random_state
 from ..training._selection import Selection
 from ..training._stream import Stream
-from ..training._weight import CalibrationStatistics, Weight, as_weight
+from ..training._weight import CalibrationStatistics, WatchingWeight, Weight, as_weight
 
 try:
     from transformers import Trainer, TrainerCallback
@@ -32,6 +33,7 @@ except ImportError as missing:
     ) from missing
 
 Objective = Callable[[Tensor, Tensor], Tensor]
+_WEIGHT = "calibration_weight.pt"  # beside Trainer's own files of a checkpoint
 
 
 def rows(
@@ -104,8 +106,8 @@ class CalibratedTrainer(Trainer):
     over micro-batches where it should average: `objective=torch.nn.functional.cross_entropy`
     does not depend on it.
 
-    Labels of -100 are left out. All other arguments are Trainer's. A weight that learns is not
-    part of Trainer's checkpoints. To build on another trainer, name both:
+    Labels of -100 are left out. All other arguments are Trainer's. What a weight has learnt is
+    kept beside the optimiser in Trainer's checkpoints. To build on another trainer, name both:
     `class Mine(CalibratedTrainer, SFTTrainer)`.
     """
 
@@ -128,6 +130,12 @@ class CalibratedTrainer(Trainer):
         self.objective: Objective | None = objective
         self.calibration: Criterion | None = calibration
         self.weight, self.calibration_dataset = as_weight(weight), calibration_dataset
+        if isinstance(weight, WatchingWeight) and self.args.gradient_accumulation_steps > 1:
+            raise ValueError(
+                f"{type(weight).__name__} must see how the classifier makes the logits; got "
+                f"gradient_accumulation_steps={self.args.gradient_accumulation_steps}, under which "
+                "they are made apart. Take one step per batch, or a weight that is a number."
+            )
         self.causal = causal
         self._shares: list[Share] = []
         self._held_out: Iterator[Any] | None = None
@@ -188,6 +196,8 @@ class CalibratedTrainer(Trainer):
         def priced(logits: Tensor, labels: Tensor) -> Tensor:
             seen["held_out"] = Predictions(logits, labels)
             seen["calibration"] = calibration(seen["held_out"])
+            if isinstance(self.weight, WatchingWeight):
+                self.weight.watch(seen["calibration"], seen["held_out"])
             loss: Tensor = self.weight.value * seen["calibration"]
             return loss
 
@@ -208,6 +218,18 @@ class CalibratedTrainer(Trainer):
             )
         )
         self._seen = {"calibration": float(value), "weight": self.weight.value}
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        learnt = self.weight.state_dict()
+        if learnt and self.args.should_save:
+            torch.save(learnt, Path(output_dir) / _WEIGHT)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        kept = None if checkpoint is None else Path(checkpoint) / _WEIGHT
+        if kept is not None and kept.exists():
+            self.weight.load_state_dict(torch.load(kept, weights_only=True, map_location="cpu"))
 
     def log(self, logs: dict[str, float], *args: Any, **settings: Any) -> None:
         """Trainer's log, with the calibration loss and its weight beside the loss."""

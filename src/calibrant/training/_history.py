@@ -24,7 +24,8 @@ class Epoch:
     def __str__(self) -> str:
         parts = [f"epoch {self.number}", f"fit {self.fit:.4f}"]
         if self.calibration is not None:
-            parts.append(f"calibration {self.calibration:.4f} times {self.weight:g}")
+            price = f"times {self.weight:g}" if self.weight else "watched, not descended"
+            parts.append(f"calibration {self.calibration:.4f} {price}")
         if self.accuracy == self.accuracy:
             parts.append(f"accuracy {self.accuracy:.2%}, error {self.error:.2%}")
         return ", ".join(parts)

@@ -111,8 +111,8 @@ def fit_meta(
     ...     epochs=2,
     ... )
     >>> print(history)
-    epoch 0, fit 0.7200, calibration 0.1258 times 0
-    epoch 1, fit 0.5862, calibration 0.1745 times 0
+    epoch 0, fit 0.7200, calibration 0.1258 watched, not descended
+    epoch 1, fit 0.5862, calibration 0.1745 watched, not descended
     kept epoch 1: the last epoch
 
     Bohdal, Yang & Hospedales, "Meta-Calibration: Meta-Learning of Model Calibration Using
