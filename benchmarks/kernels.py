@@ -1,15 +1,20 @@
 """What an objective costs on large outputs: kernels, definitions, a compiler, and the floor.
 
-`python benchmarks/kernels.py [--out FILE.csv] [--seconds 1.0] [--no-compile]`, on a GPU.
+`PYTHONPATH=FOLDER_WITH_LIGER python benchmarks/kernels.py [--out FILE.csv] [--seconds 1.0]
+[--no-compile]`, on a GPU.
 
-Forward and backward from bf16 logits. The floor is what no form that reads the logits twice and
-writes their gradient once can beat: one and a half times a copy of them.
+Forward and backward from bf16 logits. Two floors: the bytes, for no form that reads the logits
+twice and writes their gradient once can beat one and a half times a copy of them; and the
+arithmetic, some twenty operations and one exponential per logit in each pass, which at 8,192 times
+128,256 is 0.04 ms of float32 operations and 0.5 ms of exponentials, and so is never the larger.
+Liger's cross-entropy takes part where it can be imported.
 """
 
 import argparse
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -18,7 +23,18 @@ from timing import Spread, Work, by_turns, replayed
 from torch import Tensor
 from torch.nn import functional as F
 
-from calibrant import Penalised, Predictions, esd, kernels, nll, top_label
+from calibrant import (
+    Penalised,
+    Predictions,
+    dece,
+    esd,
+    kernels,
+    mmce,
+    nll,
+    soft_avuc,
+    soft_binned_ece,
+    top_label,
+)
 
 SHAPES = ((512, 10), (262_144, 100), (65_536, 1_000), (8_192, 32_768), (8_192, 128_256))
 FLOOR = "two reads, one write"
@@ -32,6 +48,16 @@ def _nll(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 OBJECTIVES: dict[str, Objective] = {"nll": _nll, "nll + esd": Penalised(nll, top_label(esd), 1.0)}
+# The others of the catalogue that need only statistics of rows, at the smallest and largest size.
+FURTHER: dict[str, Objective] = {
+    "nll + mmce": Penalised(nll, top_label(mmce), 1.0),
+    "nll + soft_binned_ece": Penalised(nll, top_label(soft_binned_ece), 1.0),
+    "nll + soft_avuc": Penalised(nll, soft_avuc, 1.0),
+    "nll + dece": Penalised(nll, dece, 1.0),
+}
+EXTREMES = (SHAPES[0], SHAPES[-1])
+# A compiler takes some ten seconds a size.
+COMPILED = ((512, 10), (65_536, 1_000), (8_192, 128_256))
 
 
 def main() -> None:
@@ -43,9 +69,11 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[Row] = []
     for n, classes in SHAPES:
-        rows += measure(n, classes, options.seconds, compiled=not options.no_compile)
+        compiled = not options.no_compile and (n, classes) in COMPILED
+        rows += measure(n, classes, options.seconds, compiled)
         write(options.out, rows)
         torch.cuda.empty_cache()
+    _verdict(rows)
 
 
 def measure(n: int, classes: int, seconds: float, compiled: bool) -> list[Row]:
@@ -82,7 +110,7 @@ def measure(n: int, classes: int, seconds: float, compiled: bool) -> list[Row]:
             | circumstances("cuda")
         )
         print(
-            "{n:>8} x {classes:<8} {objective:10} {form:22} {ms_median:>8} ms  "
+            "{n:>8} x {classes:<8} {objective:21} {form:22} {ms_median:>8} ms  "
             "{over_floor:>6} of the floor, replayed {ms_replayed}, {peak_mib} MiB".format(
                 **rows[-1]
             ),
@@ -115,8 +143,34 @@ def _works(logits: Tensor, labels: Tensor, compiled: bool) -> list[tuple[Form, W
             forms["definition, compiled"] = ("definition", definition)
         for form, (choice, call) in forms.items():
             works.append(((name, form), partial(_step, call, logits, labels, choice)))
+    if logits.shape in EXTREMES:
+        for name, objective in FURTHER.items():
+            for form, choice in (("kernels", "fused"), ("by default", "auto")):
+                works.append(((name, form), partial(_step, objective, logits, labels, choice)))
+    if logits.shape == EXTREMES[0]:
+        for name, objective in (OBJECTIVES | FURTHER).items():
+            graph = kernels.captured(objective)
+            works.append(((name, "captured"), partial(_step, graph, logits, labels)))
     works.append((("nll", "F.cross_entropy"), partial(_step, F.cross_entropy, logits, labels)))
+    in_place = partial(_in_place, OBJECTIVES["nll + esd"])
+    works.append((("nll + esd", "kernels, in place"), partial(_step, in_place, logits, labels)))
+    if find_spec("liger_kernel") is not None:
+        from liger_kernel.transformers import LigerCrossEntropyLoss
+
+        # It writes the gradient over the logits, so that it is given a copy of them too.
+        liger = partial(_of_copy, LigerCrossEntropyLoss())
+        works.append((("nll", "Liger, and a copy"), partial(_step, liger, logits, labels)))
     return works
+
+
+def _of_copy(objective: Objective, logits: Tensor, labels: Tensor) -> Tensor:
+    return objective(logits.clone(), labels)
+
+
+def _in_place(objective: Objective, logits: Tensor, labels: Tensor) -> Tensor:
+    """Of a copy as well: a leaf cannot be written over."""
+    with kernels.use("fused", in_place=True):
+        return objective(logits.clone(), labels)
 
 
 def _step(objective: Objective, logits: Tensor, labels: Tensor, choice: str | None = None) -> None:
@@ -150,6 +204,33 @@ def _peak(work: Work, logits: Tensor) -> float:
     work()
     gradient = logits.numel() * logits.element_size()
     return (torch.cuda.max_memory_allocated() - before - gradient) / 2**20
+
+
+def _verdict(rows: list[Row]) -> None:
+    """The figures that matter, beside what was aimed at."""
+    times = {
+        (int(row["n"]), row["objective"], row["form"]): row
+        for row in rows
+        if (int(row["n"]), int(row["classes"])) in EXTREMES
+    }
+
+    def found(n: int, objective: str, form: str, column: str = "ms_median") -> float:
+        return float(times[n, objective, form][column] or "nan")
+
+    (few, _), (many, classes) = EXTREMES
+    ours = found(many, "nll + esd", "kernels")
+    print(f"{many:,} x {classes:,}, nll + esd by kernels: ", end="")
+    print(f"{found(many, 'nll + esd', 'kernels', 'over_floor'):.2f} of the floor (target 1.5), ")
+    print(f"  {ours / found(many, 'nll', 'kernels'):.3f} of nll alone (target 1.10), ", end="")
+    extra = found(many, "nll + esd", "kernels", "peak_mib") * 2**20 / (2 * many * classes)
+    print(f"{extra:.2%} of the logits in memory (target 1 %)")
+    for column, target in (("ms_median", 120), ("ms_replayed", 60)):
+        plain = found(few, "nll", "F.cross_entropy", column)
+        added = 1e3 * (found(few, "nll + esd", "by default", column) - plain)
+        print(f"{few} x 10, {column}: F.cross_entropy {1e3 * plain:.0f} us, ", end="")
+        print(f"nll + esd adds {added:.0f} us (target {target})")
+    own = found(few, "nll + esd", "captured") - found(few, "nll", "F.cross_entropy")
+    print(f"{few} x 10, kernels.captured: nll + esd adds {1e3 * own:.0f} us (target 120)")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from record import RESULTS, Row, read
 from render_evaluation import evaluation_section
+from render_linear import language_model_section, linear_section
+from render_report import report_section
 from statistics_page import sections
 
 README = Path(__file__).parent / "README.md"
@@ -29,7 +31,10 @@ python benchmarks/measures.py --device cpu    # about three minutes; --quick for
 python benchmarks/measures.py --device cuda   # about two minutes
 python benchmarks/step.py                     # one minute, on a GPU
 python benchmarks/kernels.py                  # two minutes, on a GPU
+python benchmarks/linear.py                   # one minute, on a GPU
+python benchmarks/language_model.py           # one minute, on a GPU
 python benchmarks/evaluation.py               # half an hour, where the peers are installed
+python benchmarks/report.py                   # two minutes
 python benchmarks/render.py                   # this page
 ```
 
@@ -60,10 +65,11 @@ objective again, and shows the noise.
 
 KERNELS = """\
 Forward and backward from bf16 logits to one number and back, eager. *Kernels* is
-`kernels.use("fused")`, *definition* is `kernels.use("definition")`, torch operators, and *by
-default* is `kernels.use("auto")`. The floor is what no form that reads the logits twice and writes
-their gradient once can beat: one and a half times a copy of them. Memory is torch's peak beyond
-the logits and their gradient.
+`kernels.use("fused")`, *definition* is `kernels.use("definition")`, torch operators, *by
+default* is `kernels.use("auto")`, *captured* is `kernels.captured`, and *in place* writes the
+gradient over a copy of the logits, the copy included. The floor is what no form that reads the
+logits twice and writes their gradient once can beat: one and a half times a copy of them. Memory is
+torch's peak beyond the logits and their gradient.
 """
 
 
@@ -83,7 +89,10 @@ def main() -> None:
     if path.exists():
         rows = read(path)
         parts += ["## Large outputs\n", _setting(rows[0]), KERNELS, _kernels(rows)]
+    parts += linear_section(_setting, _table)
+    parts += language_model_section(_setting, _table)
     parts += evaluation_section(_setting, _table)
+    parts += report_section(_setting, _table)
     parts += sections(_setting, _table)
     README.write_text("\n".join(parts))
     print(f"wrote {README}")

@@ -16,8 +16,9 @@ HERE = Path(__file__).parent
 @pytest.mark.skipif(
     find_spec("triton") is None, reason="needs Triton: pip install calibrant[kernels]"
 )
-def test_kernels_agree_with_the_definitions() -> None:
-    file = str(HERE / "test_kernels.py")
+@pytest.mark.parametrize("name", ["test_kernels.py", "test_linear.py"])
+def test_kernels_agree_with_the_definitions(name: str) -> None:
+    file = str(HERE / name)
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", file],
         env=os.environ | {"CALIBRANT_UNCHECKED": "1", "TRITON_INTERPRET": "1"},
@@ -27,4 +28,4 @@ def test_kernels_agree_with_the_definitions() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     summary = run.stdout.splitlines()[-1]
     assert "passed" in summary
-    assert "skipped" not in summary
+    assert ("skipped" in summary) == (name == "test_linear.py")  # its example, run elsewhere

@@ -405,6 +405,26 @@ def test_a_twin_agrees_with_its_definition(
         assert_close(ours.double(), truth, rtol=rtol, atol=atol)
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("n", [3, 70] if INTERPRETED else [3, 4097, 8192, 65_536])
+@pytest.mark.parametrize("distinct", [2, 10**6])
+@pytest.mark.parametrize("name", TWINNED)
+def test_a_twin_of_sorted_samples_agrees_with_its_definition(
+    name: str,
+    n: int,
+    dtype: torch.dtype,
+    distinct: int,
+    rng: torch.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("calibrant.kernels._twins.MOST_PAIRED", 0)
+    monkeypatch.setattr("calibrant.kernels._bins._MOST_BLOCKS", 1)
+    if INTERPRETED:  # so that ties reach over several blocks
+        for module in ("_sorted", "_kernel_sorted"):
+            monkeypatch.setattr(f"calibrant.kernels.{module}.BLOCK", 16)
+    test_a_twin_agrees_with_its_definition(name, n, dtype, distinct, rng)
+
+
 @pytest.mark.parametrize("name", TWINNED)
 def test_mapping_over_outcomes_alone_is_a_loop(name: str, rng: torch.Generator) -> None:
     confidence = torch.rand(9, generator=rng, dtype=torch.float64).to(DEVICE).requires_grad_()
@@ -434,7 +454,49 @@ def test_a_twin_is_in_charge_of_as_many_samples_as_it_is_faster_for(
             return twin.with_gradient(c, y, **settings)
 
         monkeypatch.setitem(TWINS, definition, Twin(spy, twin.takes))
-    for n in (10, 4097):
+    for n in (10, 65_537):
         confidence = torch.rand(n, device=DEVICE, requires_grad=True)
         TWINNED[name](confidence, torch.ones(n, device=DEVICE))
     assert called == [10]
+
+
+def test_in_place_the_gradient_takes_the_memory_of_the_logits(rng: torch.Generator) -> None:
+    hidden = torch.randn(9, 40, generator=rng, dtype=torch.float64).to(DEVICE).requires_grad_()
+    labels = torch.arange(9, device=DEVICE)
+    places: list[int] = []
+
+    def found() -> list[Tensor]:
+        logits = 1.5 * hidden
+        logits.register_hook(lambda gradient: places.append(gradient.data_ptr()))
+        places.append(logits.data_ptr())
+        predictions = Predictions(logits, labels)
+        value = label_smoothing(predictions) + brier(predictions) + soft_avuc(predictions)
+        return [value.detach(), *torch.autograd.grad(value, hidden)]
+
+    apart = found()
+    with kernels.use("fused", in_place=True):
+        together = found()
+    assert_close(together, apart)
+    assert_close(together, by_definition(found))
+    assert [here == there for here, there in zip(places[::2], places[1::2], strict=True)] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_in_place_whoever_still_needs_the_logits_is_refused(rng: torch.Generator) -> None:
+    hidden = torch.randn(9, 40, generator=rng, dtype=torch.float64).to(DEVICE).requires_grad_()
+    labels = torch.arange(9, device=DEVICE)
+    with kernels.use("fused", in_place=True):
+        logits = 1.5 * hidden
+        kept = logits.square().sum()
+        value = nll(Predictions(logits, labels))
+        value.backward(retain_graph=True)
+        for again in (kept, value):
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                again.backward()
+        for bad, kind in ((hidden, "a leaf"), ((1.5 * hidden[:1]).expand(9, 40), "an expanded")):
+            with pytest.raises(ValueError, match=rf"memory of their own; got {kind}.* Use kernels"):
+                nll(Predictions(bad, labels))
+        assert nll(Predictions(hidden.detach(), labels)) > 0  # nothing is written without a graph

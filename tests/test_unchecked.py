@@ -13,10 +13,12 @@ HERE = Path(__file__).parent
 @pytest.mark.skipif(
     bool(os.environ.get("CALIBRANT_UNCHECKED")), reason="this is the process without checks"
 )
-def test_every_objective_compiles() -> None:
-    file = str(HERE / "test_compile.py")
+@pytest.mark.parametrize("chosen", [["test_compile.py"], ["test_linear.py", "-kcompiler"]], ids=str)
+def test_every_objective_compiles(chosen: list[str]) -> None:
+    name, *options = chosen
+    file = str(HERE / name)
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file, *options],
         env=os.environ | {"CALIBRANT_UNCHECKED": "1"},
         capture_output=True,
         text=True,

@@ -9,6 +9,7 @@ from .criteria import class_wise as class_wise
 from .criteria import per_class as per_class
 from .criteria import rooted as rooted
 from .criteria import top_label as top_label
+from .evaluation import CalibrationMonitor as CalibrationMonitor
 from .evaluation import CalibrationTests as CalibrationTests
 from .evaluation import Comparison as Comparison
 from .evaluation import Decomposition as Decomposition
@@ -16,6 +17,7 @@ from .evaluation import Estimate as Estimate
 from .evaluation import Evaluation as Evaluation
 from .evaluation import Summary as Summary
 from .evaluation import Threshold as Threshold
+from .evaluation import Watched as Watched
 from .evaluation import calibration_tests as calibration_tests
 from .evaluation import cohens_d as cohens_d
 from .evaluation import compare as compare
@@ -51,6 +53,7 @@ from .measures import soft_binned_ece as soft_binned_ece
 from .measures import soft_label_binned_ece as soft_label_binned_ece
 from .measures import sweep_ece as sweep_ece
 from .measures import weighted_mmce as weighted_mmce
+from .objectives import LinearPenalised as LinearPenalised
 from .objectives import Penalised as Penalised
 from .predictions import Predictions as Predictions
 from .recalibration import BBQ as BBQ

@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from ._checks import check_callable
 from .criteria import Criterion, name_of
+from .kernels import linear_predictions
 from .predictions import Predictions
 
 
@@ -59,11 +60,81 @@ class Penalised(nn.Module):
 
     def extra_repr(self) -> str:
         """Name the parts where the module is printed."""
-        parts = {
-            "fit": name_of(self.fit),
-            "calibration": name_of(self.calibration),
-            "weight": self.weight,
-            "class_dim": self.class_dim,
-            "ignore_index": self.ignore_index,
-        }
-        return ", ".join(f"{name}={part}" for name, part in parts.items() if part is not None)
+        return _described(self, "class_dim", "ignore_index")
+
+
+class LinearPenalised(nn.Module):
+    """The same objective from hidden states and the last layer, never holding all the logits.
+
+    For vocabularies: what a fused linear cross-entropy is to cross-entropy, this is to
+    `Penalised`. Called `objective(hidden, classifier, labels, bias)`, with gradients for all but
+    the labels.
+
+    - `fit`, `calibration`, `weight`: as in `Penalised`; both criteria may need no more than
+      statistics of rows. Of the scores that is all but `dual_focal`, `squared_logits` and
+      `margin_smoothing`; of the measures all of the top label, AvUC and DECE.
+    - `ignore_index`: the label of positions to leave out, -100 by default.
+    - `scale`, `softcap`, `chunk`: as in `kernels.linear_predictions`, which says what it costs.
+
+    >>> import torch
+    >>> from calibrant import esd, nll, top_label
+    >>> _ = torch.manual_seed(0)
+    >>> hidden, head = torch.randn(2, 8, 16), torch.nn.Linear(16, 50, bias=False)
+    >>> tokens = torch.randint(50, (2, 8))
+    >>> objective = LinearPenalised(nll, top_label(esd), weight=0.5)
+    >>> objective(hidden[:, :-1], head.weight, tokens[:, 1:])  # each predicts the next
+    tensor(3.7931, grad_fn=<AddBackward0>)
+    """
+
+    def __init__(
+        self,
+        fit: Criterion,
+        calibration: Criterion,
+        weight: float,
+        *,
+        ignore_index: int | None = -100,
+        scale: float = 1.0,
+        softcap: float | None = None,
+        chunk: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.fit = check_callable("fit", fit)
+        self.calibration = check_callable("calibration", calibration)
+        self.weight = weight
+        self.ignore_index, self.chunk = ignore_index, chunk
+        self.scale, self.softcap = scale, softcap
+
+    def forward(
+        self,
+        hidden: Tensor,
+        classifier: Tensor,
+        labels: Tensor,
+        bias: Tensor | None = None,
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """The objective of one batch, in which samples may have weights."""
+        predictions = linear_predictions(
+            hidden,
+            classifier,
+            labels,
+            bias=bias,
+            scale=self.scale,
+            softcap=self.softcap,
+            ignore_index=self.ignore_index,
+            weights=weights,
+            chunk=self.chunk,
+        )
+        return self.fit(predictions) + self.weight * self.calibration(predictions)
+
+    def extra_repr(self) -> str:
+        """Name the parts where the module is printed."""
+        return _described(self, "ignore_index", "scale", "softcap", "chunk")
+
+
+def _described(objective: Penalised | LinearPenalised, *settings: str) -> str:
+    parts = {
+        "fit": name_of(objective.fit),
+        "calibration": name_of(objective.calibration),
+        "weight": objective.weight,
+    } | {name: getattr(objective, name) for name in settings}
+    return ", ".join(f"{name}={part}" for name, part in parts.items() if part is not None)

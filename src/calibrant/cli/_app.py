@@ -8,8 +8,16 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from ._apply import APPLY_EXAMPLES, apply
+from ._compare import COMPARE_EXAMPLES, compare
+from ._demo import DEMO_EXAMPLES, demo
 from ._doctor import DOCTOR_EXAMPLES, doctor
 from ._evaluate import EVALUATE_EXAMPLES, evaluate
+from ._monitor import MONITOR_EXAMPLES, monitor
+from ._recalibrate import RECALIBRATE_EXAMPLES, recalibrate
+from ._report import REPORT_EXAMPLES, report
+from ._study import study_app
+from ._train import TRAIN_EXAMPLES, train
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -17,7 +25,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
+app.command(epilog=RECALIBRATE_EXAMPLES)(recalibrate)
+app.command(epilog=APPLY_EXAMPLES)(apply)
+app.command(epilog=COMPARE_EXAMPLES)(compare)
+app.command(epilog=REPORT_EXAMPLES)(report)
+app.command(epilog=MONITOR_EXAMPLES)(monitor)
+app.command(epilog=DEMO_EXAMPLES)(demo)
 app.command(epilog=DOCTOR_EXAMPLES)(doctor)
+app.command(epilog=TRAIN_EXAMPLES)(train)
+app.add_typer(study_app, name="study")
 
 
 def _show_version(asked: bool) -> bool:

@@ -2,13 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ..evaluation import Summary, calibration_tests
-from ..logs import Batch, PredictionLog, open_log
+from ..logs import Batch, PredictionLog
 from ..logs._batch import joined
+from . import _options as options
 from ._limits import crossed, parse_limits
 from ._output import Format, as_json, check_writable, write
 from ._progress import reading, working
@@ -28,27 +29,18 @@ Examples:
 """
 
 
-def _column(what: str) -> Any:
-    return typer.Option(metavar="COLUMN", help=what)
-
-
 def evaluate(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Parquet, Arrow, NPZ, CSV or safetensors.")
-    ],
-    logits: Annotated[
-        list[str] | None,
-        _column("Logits, or the stem of numbered columns. Repeat to name one per class."),
-    ] = None,
-    probabilities: Annotated[list[str] | None, _column("The same, normalised.")] = None,
-    labels: Annotated[str | None, _column("Indices of the true classes.")] = None,
-    confidence: Annotated[str | None, _column("How sure, from 0 to 1.")] = None,
-    outcome: Annotated[str | None, _column("Whether it was right, 0 or 1.")] = None,
-    weights: Annotated[str | None, _column("How much each row counts.")] = None,
-    groups: Annotated[str | None, _column("Groups, each of which is judged too.")] = None,
+    file: options.File,
+    logits: options.Logits = None,
+    probabilities: options.Probabilities = None,
+    labels: options.Labels = None,
+    confidence: options.Confidence = None,
+    outcome: options.Outcome = None,
+    weights: options.Weights = None,
+    groups: Annotated[str | None, options.column("Groups, each of which is judged too.")] = None,
     bins: Annotated[int, typer.Option(metavar="N", help="Of every binned measure.")] = 15,
-    draws: Annotated[int, typer.Option(metavar="N", help="Resamples behind the intervals.")] = 1000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the resamples.")] = 0,
+    draws: options.Draws = 1000,
+    seed: options.Seed = 0,
     stream: Annotated[
         bool | None,
         typer.Option(
@@ -58,10 +50,7 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
-    fail_above: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ROW=LIMIT", help="Exit with 1 if a row is above its limit."),
-    ] = None,
+    fail_above: Annotated[list[str] | None, options.fail_above("a row")] = None,
     form: Annotated[Format, typer.Option("--format", help="Of the result.")] = Format.table,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     out: Annotated[
@@ -76,15 +65,8 @@ def evaluate(
     """
     limits = parse_limits(fail_above or [])
     check_writable(out)
-    log = open_log(
-        file,
-        logits=_one_or_more(logits),
-        probabilities=_one_or_more(probabilities),
-        labels=labels,
-        confidence=confidence,
-        outcome=outcome,
-        weights=weights,
-        groups=groups,
+    log = options.opened(
+        file, logits, probabilities, labels, confidence, outcome, weights=weights, groups=groups
     )
     found = _measured(log, stream, bins=bins, draws=draws, seed=seed)
     broken = crossed(limits, found.values)
@@ -154,7 +136,3 @@ def _streamed(log: PredictionLog, bins: int, *, asked: bool) -> Streamed:
 def _heading(log: PredictionLog) -> str:
     of = "confidence and outcome" if log.classes is None else f"{log.columns.kind}"
     return f"{log.path.name}: {of}" + (f" of {log.classes} classes" if log.classes else "")
-
-
-def _one_or_more(names: list[str] | None) -> str | list[str] | None:
-    return names[0] if names and len(names) == 1 else names or None

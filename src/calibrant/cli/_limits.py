@@ -32,7 +32,7 @@ def crossed(limits: Mapping[str, float], values: Mapping[str, float]) -> list[st
     if unknown:
         raise ValueError(
             f"--fail-above must name a row of the table; got {unknown[0]!r}. "
-            f"There are {', '.join(values)}."
+            f"There are {', '.join(values) or 'none'}."
         )
     return [
         f"{name} is {values[name]:.4g}, above the limit of {limit:g}."

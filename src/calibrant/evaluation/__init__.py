@@ -11,6 +11,8 @@ from ._estimates import Estimate as Estimate
 from ._evaluate import evaluate as evaluate
 from ._evaluate import evaluate_events as evaluate_events
 from ._evaluation import Evaluation as Evaluation
+from ._monitor import CalibrationMonitor as CalibrationMonitor
+from ._monitor import Watched as Watched
 from ._nulls import CalibrationTests as CalibrationTests
 from ._nulls import calibration_tests as calibration_tests
 from ._seeds import cohens_d as cohens_d

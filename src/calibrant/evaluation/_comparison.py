@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
+from .. import _html as html
 from ..criteria import Criterion
 from ..measures import MEASURES
 from ..measures._precision import widened
@@ -69,6 +70,10 @@ class Comparison:
         """A table for a page."""
         lines = [_HEADER, (":---", *["---:"] * 6), *self._cells()]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def _repr_html_(self) -> str:
+        """The same table in a notebook."""
+        return html.table(_HEADER, self._cells())
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [

@@ -7,6 +7,7 @@ from importlib import import_module
 from os import PathLike
 from typing import Any
 
+from .. import _html as html
 from .._writing import written_whole
 from . import _table as table
 from ._estimates import Estimate
@@ -52,6 +53,24 @@ class Evaluation:
     def to_markdown(self) -> str:
         """The same table for a page."""
         return "\n\n".join(self._parts(table.markdown))
+
+    def _repr_html_(self) -> str:
+        """The same table in a notebook."""
+        return "".join(self._html_parts())
+
+    def to_html(self, path: str | PathLike[str], *, title: str = "Evaluation") -> None:
+        """The same table as a page of its own, in one file: the whole file or none of it.
+
+        An evaluation holds numbers and no predictions, so there is nothing to draw a diagram
+        from; for a page with diagrams give the predictions to `calibrant.report.write_report`.
+        """
+        with written_whole(path) as file:
+            page = html.whole_page(title, self._html_parts())
+            file.write(page.encode("utf-8", "replace"))
+
+    def _html_parts(self) -> list[str]:
+        parts = self._parts(html.table)
+        return [part if part.startswith("<div ") else html.paragraph(part) for part in parts]
 
     def _parts(self, render: Callable[[list[str], list[list[str]]], str]) -> list[str]:
         draws = int(self.settings.get("draws", 0))

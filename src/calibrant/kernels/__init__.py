@@ -4,8 +4,10 @@ from importlib.util import find_spec
 
 from ..measures._handwritten import TWINS
 from ..predictions import ROW_KERNELS
+from ._captured import captured as captured
 from ._cpu_rows import ON_CPU
 from ._cuda_rows import ON_CUDA
+from ._linear import linear_predictions as linear_predictions
 from ._switch import use as use
 from ._twins import OF_BATCHES
 

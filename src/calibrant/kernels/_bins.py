@@ -7,9 +7,10 @@ from torch import Tensor
 
 from ..measures._soft_bins import SoftBins
 from ._launch import bits_of, on_device_of
-from ._table import MOST_PAIRED
 
 _BLOCK = 64
+# Of the first launch; every program of the second adds up what these found.
+_MOST_BLOCKS = 64
 _SUMS = 4
 
 
@@ -25,25 +26,43 @@ def _softmax(c, bin, bins, sharpness):  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _sums_of_bins(  # type: ignore[no-untyped-def]
-    confidence, outcome, sums, sharpness, scale, n, bins, BLOCK: tl.constexpr, BINS: tl.constexpr
+    confidence,
+    outcome,
+    sums,
+    sharpness,
+    scale,
+    n,
+    bins,
+    blocks,
+    BLOCK: tl.constexpr,
+    BINS: tl.constexpr,
 ):
     """Each block's share of what every bin holds: mass, outcomes, gaps, squared confidences."""
     sharpness = sharpness.to(tl.float64, bitcast=True)
     scale = scale.to(tl.float64, bitcast=True)
     even = (scale - 1.0) / bins
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    here = i < n
     bin = tl.arange(0, BINS)
-    c = tl.load(confidence + i, mask=here, other=0.0).to(tl.float64)
-    y = tl.load(outcome + i, mask=here, other=0.0).to(tl.float64)
-    u, _ = _softmax(c, bin, bins, sharpness)
-    u = (u + even) / scale
-    u = tl.where(here[:, None] & (bin < bins)[None, :], u, 0.0)
+    mass = tl.zeros((BINS,), tl.float64)
+    happened = tl.zeros((BINS,), tl.float64)
+    gaps = tl.zeros((BINS,), tl.float64)
+    squares = tl.zeros((BINS,), tl.float64)
+    for start in range(tl.program_id(0) * BLOCK, n, blocks * BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        here = i < n
+        c = tl.load(confidence + i, mask=here, other=0.0).to(tl.float64)
+        y = tl.load(outcome + i, mask=here, other=0.0).to(tl.float64)
+        u, _ = _softmax(c, bin, bins, sharpness)
+        u = (u + even) / scale
+        u = tl.where(here[:, None] & (bin < bins)[None, :], u, 0.0)
+        mass += tl.sum(u, axis=0)
+        happened += tl.sum(u * y[:, None], axis=0)
+        gaps += tl.sum(u * (y - c)[:, None], axis=0)
+        squares += tl.sum(u * (c * c)[:, None], axis=0)
     own = sums + tl.program_id(0) * 4 * BINS + bin
-    tl.store(own, tl.sum(u, axis=0))
-    tl.store(own + BINS, tl.sum(u * y[:, None], axis=0))
-    tl.store(own + 2 * BINS, tl.sum(u * (y - c)[:, None], axis=0))
-    tl.store(own + 3 * BINS, tl.sum(u * (c * c)[:, None], axis=0))
+    tl.store(own, mass)
+    tl.store(own + BINS, happened)
+    tl.store(own + 2 * BINS, gaps)
+    tl.store(own + 3 * BINS, squares)
 
 
 @triton.jit
@@ -132,7 +151,8 @@ def error_with_gradient(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Eq. 11, or 12 if `label`, before the root; gradients by confidence and by outcome."""
     n = len(confidence)
-    blocks, bins = triton.cdiv(n, _BLOCK), max(2, triton.next_power_of_2(soft.bins))
+    tiles, bins = triton.cdiv(n, _BLOCK), max(2, triton.next_power_of_2(soft.bins))
+    blocks = min(tiles, _MOST_BLOCKS)
     confidence, outcome = confidence.contiguous(), outcome.contiguous()
     sums = torch.empty(blocks, _SUMS, bins, dtype=torch.float64, device=confidence.device)
     value = confidence.new_empty(())
@@ -140,9 +160,18 @@ def error_with_gradient(
     sharpness, scale = bits_of(1 / soft.temperature), bits_of(1 + soft.bins * soft.even)
     with on_device_of(confidence):
         _sums_of_bins[(blocks,)](
-            confidence, outcome, sums, sharpness, scale, n, soft.bins, BLOCK=_BLOCK, BINS=bins
+            confidence,
+            outcome,
+            sums,
+            sharpness,
+            scale,
+            n,
+            soft.bins,
+            blocks,
+            BLOCK=_BLOCK,
+            BINS=bins,
         )
-        _error_and_gradient[(blocks,)](
+        _error_and_gradient[(tiles,)](
             confidence,
             outcome,
             sums,
@@ -156,7 +185,7 @@ def error_with_gradient(
             blocks,
             BLOCK=_BLOCK,
             BINS=bins,
-            BLOCKS=MOST_PAIRED // _BLOCK,
+            BLOCKS=_MOST_BLOCKS,
             NORM=int(norm),
             LABEL=label,
         )

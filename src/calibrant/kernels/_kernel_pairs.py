@@ -8,31 +8,41 @@ from torch import Tensor
 from ._launch import bits_of, on_device_of
 from ._table import MOST_PAIRED
 
-_BLOCK = 64
+# Samples a program looks after, and how many others it compares them with at once.
+_ROWS, _COLUMNS = 16, 128
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _fields(  # type: ignore[no-untyped-def]
-    place, charge, by_place, by_charge, terms, steepness, n, BLOCK: tl.constexpr
+    place,
+    charge,
+    by_place,
+    by_charge,
+    terms,
+    steepness,
+    n,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ):
     """For each sample the charges of all, decayed by distance, and how that sum moves with it."""
     steepness = steepness.to(tl.float64, bitcast=True)
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     here = i < n
     r = tl.load(place + i, mask=here, other=0.0).to(tl.float64)
     v = tl.load(charge + i, mask=here, other=0.0).to(tl.float64)
-    field = tl.zeros((BLOCK,), tl.float64)
-    pull = tl.zeros((BLOCK,), tl.float64)
-    for start in range(0, n, BLOCK):
-        j = start + tl.arange(0, BLOCK)
+    every_field = tl.zeros((ROWS, COLUMNS), tl.float64)
+    every_pull = tl.zeros((ROWS, COLUMNS), tl.float64)
+    for start in range(0, n, COLUMNS):
+        j = start + tl.arange(0, COLUMNS)
         there = j < n
         other = tl.load(place + j, mask=there, other=0.0).to(tl.float64)
         weight = tl.load(charge + j, mask=there, other=0.0).to(tl.float64)
         ahead = other[None, :] - r[:, None]
         felt = weight[None, :] * tl.exp(-tl.abs(ahead) * steepness)
-        field += tl.sum(felt, axis=1)
+        every_field += felt
         # Tied places pull neither way.
-        pull += tl.sum(tl.where(ahead > 0, felt, tl.where(ahead < 0, -felt, 0.0)), axis=1)
+        every_pull += tl.where(ahead > 0, felt, tl.where(ahead < 0, -felt, 0.0))
+    field, pull = tl.sum(every_field, axis=1), tl.sum(every_pull, axis=1)
     tl.store(by_charge + i, 2.0 * field, mask=here)
     tl.store(by_place + i, 2.0 * steepness * v * pull, mask=here)
     tl.store(terms + tl.program_id(0), tl.sum(v * field, axis=0))
@@ -49,14 +59,22 @@ def kernel_form_with_gradient(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The form with its gradient by place and by charge, as in docs/derivations/sorting.md."""
     n = len(place)
-    blocks = triton.cdiv(n, _BLOCK)
+    blocks = triton.cdiv(n, _ROWS)
     place, charge = place.contiguous(), charge.contiguous()
     terms = torch.empty(blocks, dtype=torch.float64, device=place.device)
     value = place.new_empty(())
     by_place, by_charge = torch.empty_like(place), torch.empty_like(charge)
     with on_device_of(place):
         _fields[(blocks,)](
-            place, charge, by_place, by_charge, terms, bits_of(1 / bandwidth), n, BLOCK=_BLOCK
+            place,
+            charge,
+            by_place,
+            by_charge,
+            terms,
+            bits_of(1 / bandwidth),
+            n,
+            ROWS=_ROWS,
+            COLUMNS=_COLUMNS,
         )
-        _total[(1,)](terms, value, blocks, BLOCKS=MOST_PAIRED // _BLOCK)
+        _total[(1,)](terms, value, blocks, BLOCKS=MOST_PAIRED // _ROWS)
     return value, by_place, by_charge

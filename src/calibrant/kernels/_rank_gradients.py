@@ -5,8 +5,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ._finish import AS_IT_IS, Finish
+from ._finish_tile import finished, pulled_back, settings
 from ._launch import bits_of, on_device_of
-from ._tiles import plan
+from ._tiles import ALL, Part, plan
 
 
 @triton.jit
@@ -28,6 +30,11 @@ def _gradient(  # type: ignore[no-untyped-def]
     column_stride,
     gradient_row_stride,
     gradient_column_stride,
+    first,
+    scale,
+    cap,
+    SCALED: tl.constexpr,
+    CAPPED: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -40,22 +47,32 @@ def _gradient(  # type: ignore[no-untyped-def]
     inside = here[:, None] & (j < classes)
     far = row.to(tl.int64)[:, None]
     z = tl.load(logits + far * row_stride + j * column_stride, mask=inside, other=0.0).to(dtype)
+    z = finished(z, inside, scale, cap, SCALED, CAPPED)
     p = tl.exp(z - _of_row(table + n, row, here) - _of_row(table + 2 * n, row, here))
     own, slopes = _of_row(table + 3 * n, row, here), _of_row(table + 4 * n, row, here)
     share = 1.0 / (1.0 + tl.exp(-temperature * (p - own)))
-    true_class = j == tl.load(labels + row, mask=here, other=0)[:, None]
+    true_class = j + first == tl.load(labels + row, mask=here, other=0)[:, None]
     slope = tl.where(true_class, -slopes, temperature * share * (1.0 - share))
     by_logit = _of_row(upstream, row, here) * p * (slope - _of_row(table + 5 * n, row, here))
     target = gradient + far * gradient_row_stride + j * gradient_column_stride
+    by_logit = pulled_back(by_logit, z, scale, cap, SCALED, CAPPED)
     tl.store(target, by_logit, mask=inside)
 
 
 def rank_gradient(
-    logits: Tensor, labels: Tensor, table: Tensor, upstream: Tensor, temperature: float
+    logits: Tensor,
+    labels: Tensor,
+    table: Tensor,
+    upstream: Tensor,
+    temperature: float,
+    *,
+    part: Part = ALL,
+    finish: Finish = AS_IT_IS,
+    in_place: bool = False,
 ) -> Tensor:
-    """Gradient of the logits from that of the ranks."""
+    """Gradient of the logits from that of the ranks; settings as in `gradient` of rows."""
     n, classes = logits.shape
-    found = torch.empty_like(logits)
+    found = logits if in_place else torch.empty_like(logits)
     rows, block, warps = plan(classes)
     with on_device_of(logits):
         _gradient[(triton.cdiv(n, rows), triton.cdiv(classes, block))](
@@ -69,6 +86,8 @@ def rank_gradient(
             classes,
             *logits.stride(),
             *found.stride(),
+            part.first,
+            **settings(finish),
             ROWS=rows,
             BLOCK=block,
             num_warps=warps,

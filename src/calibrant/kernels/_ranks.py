@@ -5,6 +5,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ._finish import AS_IT_IS, Finish
+from ._finish_tile import finished, settings
 from ._launch import bits_of, on_device_of
 from ._table import RANK_TABLE, arithmetic
 from ._tiles import plan
@@ -20,6 +22,10 @@ def _soft_rank(  # type: ignore[no-untyped-def]
     classes,
     row_stride,
     column_stride,
+    scale,
+    cap,
+    SCALED: tl.constexpr,
+    CAPPED: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -35,6 +41,7 @@ def _soft_rank(  # type: ignore[no-untyped-def]
         j = begin + tl.arange(0, BLOCK)[None, :]
         inside = here[:, None] & (j < classes)
         z = tl.load(start + j * column_stride, mask=inside, other=nothing).to(dtype)
+        z = finished(z, inside, scale, cap, SCALED, CAPPED)
         raised = tl.maximum(largest, tl.max(z, axis=1))
         base = tl.where(raised == nothing, 0.0, raised)
         fall = tl.where(largest == nothing, 0.0, largest - base)
@@ -45,6 +52,7 @@ def _soft_rank(  # type: ignore[no-untyped-def]
     y = tl.load(labels + row, mask=here, other=0)
     named = (here & (y >= 0) & (y < classes))[:, None]
     truth = tl.load(start + y[:, None] * column_stride, mask=named, other=float("nan")).to(dtype)
+    truth = finished(truth, here[:, None], scale, cap, SCALED, CAPPED)
     own = tl.exp(truth - base[:, None] - log_sum[:, None])
     beaten = tl.zeros((ROWS, BLOCK), dtype)
     steep = tl.zeros((ROWS, BLOCK), dtype)
@@ -53,6 +61,7 @@ def _soft_rank(  # type: ignore[no-untyped-def]
         j = begin + tl.arange(0, BLOCK)[None, :]
         other = here[:, None] & (j < classes) & (j != y[:, None])
         z = tl.load(start + j * column_stride, mask=other, other=nothing).to(dtype)
+        z = finished(z, other, scale, cap, SCALED, CAPPED)
         p = tl.exp(z - base[:, None] - log_sum[:, None])
         share = 1.0 / (1.0 + tl.exp(-temperature * (p - own)))
         slope = tl.where(other, temperature * share * (1.0 - share), 0.0)
@@ -70,7 +79,7 @@ def _soft_rank(  # type: ignore[no-untyped-def]
     tl.store(table + 5 * n + row, tl.sum(steep_mean, axis=1) - slopes * own, mask=here)
 
 
-def ranks(logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
+def ranks(logits: Tensor, labels: Tensor, temperature: float, finish: Finish = AS_IT_IS) -> Tensor:
     """A table whose first row holds the ranks, the others what `rank_gradient` needs."""
     n, classes = logits.shape
     table = torch.empty(RANK_TABLE, n, dtype=arithmetic(logits.dtype), device=logits.device)
@@ -84,6 +93,7 @@ def ranks(logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
             n,
             classes,
             *logits.stride(),
+            **settings(finish),
             ROWS=rows,
             BLOCK=block,
             num_warps=warps,

@@ -5,8 +5,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ._finish import AS_IT_IS, Finish
+from ._finish_tile import finished, pulled_back, settings
 from ._launch import on_device_of
-from ._tiles import plan
+from ._tiles import ALL, Part, plan
 
 
 @triton.jit
@@ -32,6 +34,12 @@ def _gradient(  # type: ignore[no-untyped-def]
     column_stride,
     gradient_row_stride,
     gradient_column_stride,
+    first,
+    all_classes,
+    scale,
+    cap,
+    SCALED: tl.constexpr,
+    CAPPED: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -43,6 +51,7 @@ def _gradient(  # type: ignore[no-untyped-def]
     inside = here[:, None] & (j < classes)
     far = row.to(tl.int64)[:, None]
     z = tl.load(logits + far * row_stride + j * column_stride, mask=inside, other=0.0).to(dtype)
+    z = finished(z, inside, scale, cap, SCALED, CAPPED)
     base, log_sum = _upstream(table + 6 * n, row, here), _upstream(table + 7 * n, row, here)
     log_p = z - base - log_sum
     p = tl.exp(log_p)
@@ -51,11 +60,11 @@ def _gradient(  # type: ignore[no-untyped-def]
     if by_true_log_prob is not None:
         g = _upstream(by_true_log_prob, row, here)
         slope -= g
-        own += tl.where(j == tl.load(labels + row, mask=here, other=0)[:, None], g, 0.0)
+        own += tl.where(j + first == tl.load(labels + row, mask=here, other=0)[:, None], g, 0.0)
     if by_confidence is not None:
         g = _upstream(by_confidence, row, here) * _upstream(table + n, row, here)
         slope -= g
-        own += tl.where(j == tl.load(predicted + row, mask=here, other=0)[:, None], g, 0.0)
+        own += tl.where(j + first == tl.load(predicted + row, mask=here, other=0)[:, None], g, 0.0)
     if by_entropy is not None:
         # A class ruled out has no share in the entropy.
         surprise = tl.where(p > 0, log_p, 0.0) + _upstream(table + 2 * n, row, here)
@@ -66,9 +75,10 @@ def _gradient(  # type: ignore[no-untyped-def]
     if by_mean_log_prob is not None:
         g = _upstream(by_mean_log_prob, row, here)
         slope -= g
-        own += g / classes
+        own += g / all_classes
     target = gradient + far * gradient_row_stride + j * gradient_column_stride
-    tl.store(target, p * slope + own, mask=inside)
+    by_logit = pulled_back(p * slope + own, z, scale, cap, SCALED, CAPPED)
+    tl.store(target, by_logit, mask=inside)
 
 
 def gradient(
@@ -77,10 +87,18 @@ def gradient(
     table: Tensor,
     predicted: Tensor,
     upstream: tuple[Tensor | None, ...],
+    *,
+    part: Part = ALL,
+    finish: Finish = AS_IT_IS,
+    in_place: bool = False,
 ) -> Tensor:
-    """Gradient of the logits from those of `DIFFERENTIABLE`, in that order."""
+    """Gradient of the logits from those of `DIFFERENTIABLE`, in that order.
+
+    - `part`: which classes these logits are of, if not of all.
+    - `in_place`: write it over the logits.
+    """
     n, classes = logits.shape
-    found = torch.empty_like(logits)
+    found = logits if in_place else torch.empty_like(logits)
     rows, block, warps = plan(classes)
     with on_device_of(logits):
         _gradient[(triton.cdiv(n, rows), triton.cdiv(classes, block))](
@@ -94,6 +112,9 @@ def gradient(
             classes,
             *logits.stride(),
             *found.stride(),
+            part.first,
+            part.classes or classes,
+            **settings(finish),
             ROWS=rows,
             BLOCK=block,
             num_warps=warps,

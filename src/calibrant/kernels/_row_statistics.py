@@ -9,6 +9,7 @@ from .._checks import is_transformed
 from ..predictions import Predictions
 from ._row_gradients import gradient
 from ._rows import statistics
+from ._switch import in_place
 from ._table import DIFFERENTIABLE, KEPT
 
 
@@ -25,6 +26,7 @@ class _RowStatistics(torch.autograd.Function):
         rows = table[: len(KEPT)].unbind(0)
         ctx.mark_non_differentiable(rows[-1], predicted)
         ctx.set_materialize_grads(False)
+        ctx.in_place = in_place(logits)
         ctx.save_for_backward(logits, labels, table, predicted)
         return *rows, predicted
 
@@ -42,7 +44,11 @@ class _RowStatistics(torch.autograd.Function):
         if torch.is_grad_enabled() or any(is_transformed(each) for each in given.values()):
             # Somebody differentiates the gradient, or wants many: it is derived in operators.
             return by_definition(logits, labels, given), None
-        return gradient(logits, labels, table, predicted, wanted), None
+        found = gradient(logits, labels, table, predicted, wanted, in_place=ctx.in_place)
+        if ctx.in_place:
+            # Torch then refuses whoever kept the logits for a gradient, this node included.
+            torch.autograd.graph.increment_version(logits)
+        return found.detach(), None
 
 
 def by_definition(logits: Tensor, labels: Tensor, upstream: dict[str, Tensor]) -> Tensor:

@@ -14,15 +14,22 @@ from .._checks import is_transformed
 Choice = Literal["auto", "fused", "definition"]
 
 _choice: Choice = "auto"
+_in_place = False
 
 
 class use:
     """Say who computes row statistics and measures: the kernels or the definitions.
 
     - `"auto"`: kernels where they are faster, on CUDA: of rows from 16 million logits on, of
-      measures up to 4,096 samples; else the definitions. The default.
+      measures up to 65,536 samples; else the definitions. The default.
     - `"fused"`: kernels of rows at any size; a tensor off CUDA is refused with a sentence.
     - `"definition"`: the definitions in torch operators, everywhere.
+
+    - `in_place`: where kernels compute, write the gradient of the logits over the logits, which
+      saves as much memory as they take. Legal when the objective is the last to read them, and
+      goes backward once: afterwards they hold their gradient. Where torch can see that somebody
+      else needs them it refuses, as after any change in place; who reads them without a graph
+      (an accuracy after `backward()`) is not seen. Compiled graphs plan their own memory.
 
     Called, it holds from then on; in a `with` statement, until its end. It concerns the whole
     process. Second derivatives and function transforms such as `vmap` always take the
@@ -35,8 +42,8 @@ class use:
     tensor(1.3863)
     """
 
-    def __init__(self, choice: Choice) -> None:
-        global _choice
+    def __init__(self, choice: Choice, *, in_place: bool = False) -> None:
+        global _choice, _in_place
         if choice not in get_args(Choice):
             raise ValueError(
                 f'choice must be "auto", "fused" or "definition"; got {choice!r}. '
@@ -47,7 +54,8 @@ class use:
                 'kernels.use("fused") needs Triton, which is not installed. '
                 "pip install calibrant[kernels]"
             )
-        self._before, _choice = _choice, choice
+        self._before = _choice, _in_place
+        _choice, _in_place = choice, in_place
 
     def __enter__(self) -> None:
         return None
@@ -58,8 +66,22 @@ class use:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        global _choice
-        _choice = self._before
+        global _choice, _in_place
+        _choice, _in_place = self._before
+
+
+def in_place(logits: Tensor) -> bool:
+    """Whether the gradient of these logits is to be written over them, if it may be."""
+    if not (_in_place and logits.requires_grad):
+        return False
+    shared = any(s == 0 and n > 1 for s, n in zip(logits.stride(), logits.shape, strict=True))
+    if logits.is_leaf or shared:
+        raise ValueError(
+            "in_place writes the gradient over the logits, which must be the output of a network "
+            f"and have memory of their own; got {'an expanded view' if shared else 'a leaf'}. "
+            'Use kernels.use("auto").'
+        )
+    return True
 
 
 def interpreted() -> bool:

@@ -10,6 +10,8 @@ TABLE = (*KEPT, "largest", "log_sum")
 
 # Up to here looking at every pair of samples is free; beyond it sorting is faster.
 MOST_PAIRED = 4096
+# Up to here one program is done with sorted samples before torch operators are launched.
+MOST_SORTED = 65_536
 
 # The soft rank and what its gradient needs.
 RANK_TABLE = 6

@@ -39,6 +39,17 @@ class ArrowTable(Table):
                     yield block
                     first += part.num_rows
 
+    def records(self, forecast: Sequence[str], rows: int) -> Iterator[Any]:
+        """Record batches of every column, to be written again with another forecast."""
+        with self._readable():
+            for batch in self._batches(self.names, None, rows):
+                yield from (batch.slice(at, rows) for at in range(0, batch.num_rows, rows))
+
+    @property
+    def schema(self) -> Any:
+        """Types of all columns."""
+        return self._schema
+
     @contextmanager
     def _readable(self) -> Iterator[None]:
         try:
@@ -99,7 +110,7 @@ class IpcTable(ArrowTable):
     def __init__(self, path: Path) -> None:
         self.path = path
         with path.open("rb") as file:
-            self._is_file = file.read(6) == b"ARROW1"
+            self.is_file = file.read(6) == b"ARROW1"
         with self._readable(), arrow("").OSFile(str(path)) as source:
             self._schema = self._open(source, None).schema
         self.names = list(self._schema.names)
@@ -108,12 +119,12 @@ class IpcTable(ArrowTable):
         ipc = arrow("ipc")
         fields = wanted and [self._schema.get_field_index(name) for name in wanted]
         options = ipc.IpcReadOptions(included_fields=fields)
-        opened = ipc.open_file if self._is_file else ipc.open_stream
+        opened = ipc.open_file if self.is_file else ipc.open_stream
         return opened(source, options=options)
 
     def count(self, names: Sequence[str]) -> int | None:
         """The sum over the batches of a file; a stream does not tell."""
-        if not self._is_file:
+        if not self.is_file:
             return None
         return sum(int(batch.num_rows) for batch in self._batches(names[-1:], None, 1))
 
@@ -122,7 +133,7 @@ class IpcTable(ArrowTable):
         # Read and not mapped: what has been read would stay mapped.
         with self._readable(), arrow("").OSFile(str(self.path)) as source:
             reader = self._open(source, wanted)
-            if self._is_file:
+            if self.is_file:
                 yield from (reader.get_batch(k) for k in range(reader.num_record_batches))
             else:
                 yield from reader
@@ -171,3 +182,11 @@ class CsvTable(ArrowTable):
             wanted[groups] = pa.string()
         with self._open(wanted) as reader:
             yield from reader
+
+    def records(self, forecast: Sequence[str], rows: int) -> Iterator[Any]:
+        """Record batches of every column; all but the forecast as the text that is there."""
+        pa = arrow("")
+        types = {name: pa.float64() if name in forecast else pa.string() for name in self.names}
+        with self._readable(), self._open(types) as reader:
+            for batch in reader:
+                yield from (batch.slice(at, rows) for at in range(0, batch.num_rows, rows))

@@ -44,6 +44,8 @@ def _plain(column: Any, name: str, path: Path) -> Tensor:
 def names(column: Any, name: str, path: Path, first: int) -> NDArray[Any]:
     """The name of each row's group, as text."""
     _check_full(column, name, path, first)
+    if arrow("types").is_timestamp(column.type):  # as text, many at once
+        column = column.cast(arrow("").string())
     found = np.array([str(group) for group in column.to_pylist()], dtype=str)
     nameless = np.flatnonzero(found == "")
     if len(nameless):

@@ -43,7 +43,7 @@ def choose(found: Sequence[str], where: str, asked: dict[str, Asked]) -> Columns
     ('logits', ('logit_0', 'logit_1'), 'label')
     """
     names = Names(found, where)
-    kind, forecast = _forecast(names, asked)
+    kind, forecast = choose_forecast(names, asked)
     role, other = ("outcome", "labels") if kind == "confidence" else ("labels", "outcome")
     if asked.get(other) is not None:
         raise ValueError(
@@ -62,10 +62,16 @@ def choose(found: Sequence[str], where: str, asked: dict[str, Asked]) -> Columns
     }
     chosen = Columns(kind, forecast, truth[0], **more)
     names.check_unique(chosen.all)
+    if chosen.groups in chosen.numbers:
+        raise ValueError(
+            f"groups, or times, must have a column of their own in {where}; got "
+            f"{chosen.groups!r}, which is read as numbers."
+        )
     return chosen
 
 
-def _forecast(names: "Names", asked: dict[str, Asked]) -> tuple[Kind, tuple[str, ...]]:
+def choose_forecast(names: Names, asked: dict[str, Asked]) -> tuple[Kind, tuple[str, ...]]:
+    """What the forecasts are, and the columns they lie in."""
     told: list[Kind] = [kind for kind in FORECASTS if asked.get(kind)]
     if len(told) > 1:
         raise ValueError(

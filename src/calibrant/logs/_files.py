@@ -74,11 +74,12 @@ def open_log(
         "weights": weights,
         "groups": groups,
     }
-    table = _table(Path(path))
+    table = open_table(Path(path))
     return PredictionLog(table, choose(table.names, table.path.name, asked))
 
 
-def _table(path: Path) -> Table:
+def open_table(path: Path) -> Table:
+    """The table that a file holds, by how its name ends."""
     form = FORMATS.get(path.suffix.lower())
     if path.name.lower().endswith((".csv.gz", ".tsv.gz")):
         form = CsvTable

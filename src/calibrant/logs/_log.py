@@ -75,7 +75,7 @@ class PredictionLog:
     def _batch(self, block: Block, first: int) -> Batch:
         columns, checked = self.columns, Checked(self.columns, self.path.name, first)
         told = [torch.as_tensor(block[name]) for name in columns.forecast]
-        together = told[0] if len(told) == 1 else torch.stack(_alike(told), dim=1)
+        together = told[0] if len(told) == 1 else torch.stack(alike(told), dim=1)
         truth = torch.as_tensor(block[columns.truth])
         forecast = checked.forecast(together)
         if self.classes is not None and forecast.shape[1] != self.classes:
@@ -136,7 +136,7 @@ class PredictionLog:
             )
 
 
-def _alike(columns: list[Tensor]) -> list[Tensor]:
+def alike(columns: list[Tensor]) -> list[Tensor]:
     """In one type, which `torch.stack` wants."""
     kind = columns[0].dtype
     for column in columns[1:]:

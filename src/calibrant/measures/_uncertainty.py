@@ -41,7 +41,10 @@ def avuc(predictions: Predictions, *, threshold: float | None = None) -> Float[T
 
 
 def avuc_gs(predictions: Predictions, *, threshold: float | None = None) -> Float[Tensor, ""]:
-    """AvUC with the gradient stopped at the confidence, so that only the entropy is trained.
+    r"""AvUC with the gradient stopped at the confidence, so that only the entropy is trained.
+
+    $$\mathrm{AvUC}(\operatorname{stop}(c),\, h), \qquad
+      \frac{\partial}{\partial c} \operatorname{stop}(c) = 0$$
 
     - `threshold`: as in `avuc`, whose value this has.
 

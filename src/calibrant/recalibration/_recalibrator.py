@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from .. import _html as html
 from ..predictions import Predictions
 from ._form import Form
 from ._inputs import Numbers, as_tensor, check_labels_in_range, counted, to_predictions
@@ -183,6 +184,11 @@ class Recalibrator(Settings, Learnt):
         self._fitted_form()
         form: Tensor = self.get_buffer("form_")
         return as_tensor("logits", logits, form.device)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: how the fit went, or what will be fitted."""
+        report = getattr(self, "report_", None)
+        return html.paragraph(repr(self)) if report is None else str(report._repr_html_())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one safetensors file, all or nothing; `load` reads it back."""

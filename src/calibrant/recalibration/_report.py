@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from .. import _html as html
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -47,11 +49,29 @@ class FitReport:
     ece_before: float | None = None
     ece_after: float | None = None
 
-    def __str__(self) -> str:
+    def _heading(self) -> str:
         went = "converged" if self.converged else "did not converge"
         steps = "1 iteration" if self.iterations == 1 else f"{self.iterations} iterations"
         took = f"{went} in {steps}" if self.iterations else went
-        lines = [f"{self.method}: {self.n} samples, {self.classes} classes; {took}"]
+        return f"{self.method}: {self.n} samples, {self.classes} classes; {took}"
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook."""
+        parts = [html.paragraph(self._heading())]
+        if self.nll_before is not None:
+            head = [f"on {self.folds} held-out folds", "before", "after"]
+            pairs = {
+                "nll": (self.nll_before, self.nll_after),
+                "ece": (self.ece_before, self.ece_after),
+            }
+            rows = [[name, *(f"{x:.4f}" for x in pair)] for name, pair in pairs.items()]
+            parts.append(html.table(head, rows))
+        if self.message:
+            parts.append(html.paragraph(self.message))
+        return "".join(parts)
+
+    def __str__(self) -> str:
+        lines = [self._heading()]
         if self.nll_before is not None:
             lines.append(f"{f'on {self.folds} held-out folds':20}{'before':>8}{'after':>9}")
             lines += [

@@ -1,0 +1,61 @@
+"""Options that several commands share: which column of a file holds what."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..logs import PredictionLog, open_log
+
+
+def column(what: str) -> Any:
+    """An option that names a column."""
+    return typer.Option(metavar="COLUMN", help=what)
+
+
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Parquet, Arrow, NPZ, CSV or safetensors.")
+]
+Logits = Annotated[
+    list[str] | None,
+    column("Logits, or the stem of numbered columns. Repeat to name one per class."),
+]
+Probabilities = Annotated[list[str] | None, column("The same, normalised.")]
+Labels = Annotated[str | None, column("Indices of the true classes.")]
+Confidence = Annotated[str | None, column("How sure, from 0 to 1.")]
+Outcome = Annotated[str | None, column("Whether it was right, 0 or 1.")]
+Weights = Annotated[str | None, column("How much each row counts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Draws = Annotated[int, typer.Option(metavar="N", help="Resamples behind the intervals.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Of the resamples.")]
+
+
+def fail_above(what: str) -> Any:
+    """The option that makes an exit code of a limit."""
+    return typer.Option(metavar="ROW=LIMIT", help=f"Exit with 1 if {what} is above its limit.")
+
+
+def one_or_more(names: list[str] | None) -> str | list[str] | None:
+    """One name as text, several as a list, none as nothing."""
+    return names[0] if names and len(names) == 1 else names or None
+
+
+def opened(
+    file: Path,
+    logits: list[str] | None,
+    probabilities: list[str] | None,
+    labels: str | None,
+    confidence: str | None = None,
+    outcome: str | None = None,
+    **more: str | None,
+) -> PredictionLog:
+    """The log of a file, by the columns that were named."""
+    return open_log(
+        file,
+        logits=one_or_more(logits),
+        probabilities=one_or_more(probabilities),
+        labels=labels,
+        confidence=confidence,
+        outcome=outcome,
+        **more,
+    )

@@ -1,0 +1,141 @@
+"""`calibrant recalibrate`: fit a map to held-out predictions and keep it in a file."""
+
+import sys
+from dataclasses import asdict
+from math import nan
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from torch import Tensor
+
+from ..logs import Batch
+from ..recalibration import RECALIBRATORS, FitReport, Recalibrator, as_logits
+from . import _options as options
+from ._limits import crossed, parse_limits
+from ._output import as_json, check_writable, write
+from ._progress import reading, working
+
+RECALIBRATE_EXAMPLES = """
+\b
+Examples:
+  calibrant recalibrate held_out.npz --out scaling.safetensors
+  calibrant recalibrate held_out.npz --objective sb_ece --out s.safetensors
+  calibrant recalibrate log.parquet --method isotonic --out map.safetensors
+  calibrant recalibrate answers.csv --confidence sure --outcome right \\
+    --method beta --out map.safetensors --fail-above ece=0.05
+"""
+
+
+# What a limit may be set on.
+_JUDGED = ("nll", "ece")
+
+
+def recalibrate(
+    file: options.File,
+    out: Annotated[
+        Path, typer.Option(metavar="MODEL", help="Write the map there: a .safetensors file.")
+    ],
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"One of {', '.join(RECALIBRATORS)}.",
+            autocompletion=lambda: list(RECALIBRATORS),
+        ),
+    ] = "temperature",
+    objective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What a temperature minimises: nll, sb_ece, ece, ..."),
+    ] = None,
+    bins: Annotated[
+        int | None, typer.Option(metavar="N", help="Of histogram and scaling_binning.")
+    ] = None,
+    strength: Annotated[
+        float | None, typer.Option(metavar="X", help="Of the penalty of matrix and dirichlet.")
+    ] = None,
+    candidate: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="For best_of to choose among. Repeat.")
+    ] = None,
+    score: Annotated[
+        str | None, typer.Option(metavar="NAME", help="By which best_of chooses: nll or brier.")
+    ] = None,
+    logits: options.Logits = None,
+    probabilities: options.Probabilities = None,
+    labels: options.Labels = None,
+    confidence: options.Confidence = None,
+    outcome: options.Outcome = None,
+    weights: options.Weights = None,
+    folds: Annotated[
+        int, typer.Option(metavar="N", help="Parts held out in turn to judge the fit; 0 for none.")
+    ] = 5,
+    fail_above: Annotated[
+        list[str] | None, options.fail_above("nll or ece after the fit, on held-out folds,")
+    ] = None,
+    json: options.AsJson = False,
+) -> int:
+    """Fit a recalibrator to predictions that the model was not trained on.
+
+    What it gains is judged on held-out folds. `calibrant apply` uses the file it writes, and so
+    does `Recalibrator.load` in Python.
+    """
+    limits = parse_limits(fail_above or [])
+    crossed(limits, dict.fromkeys(_JUDGED, 0.0) if folds else {})
+    check_writable(out)
+    if out.suffix != ".safetensors":
+        raise ValueError(f"--out must end in .safetensors; got {out.name!r}.")
+    settings: dict[str, Any] = {
+        "objective": objective,
+        "bins": bins,
+        "strength": strength,
+        "candidates": [_made(name) for name in candidate] if candidate else None,
+        "score": score,
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    recalibrator = _made(method).set_params(**given)
+    log = options.opened(file, logits, probabilities, labels, confidence, outcome, weights=weights)
+    with reading(log.path.name) as progress:
+        told = log.read(progress=progress)
+    with working(f"fitting {recalibrator!r}"):
+        recalibrator.fit(_logits(told), told.truth, weights=told.weights, folds=folds)
+    recalibrator.save(out)
+    report = recalibrator.report_
+    broken = crossed(limits, _after(report))
+    if json:
+        found = {"model": str(out), "learnt": _learnt(recalibrator), **asdict(report)}
+        write(as_json(found), None)
+    else:
+        learnt = [f"{name} = {value:.4g}" for name, value in _learnt(recalibrator).items()]
+        write("\n".join([str(report), *learnt, f"written to {out}"]), None)
+    for sentence in broken:
+        print(f"calibrant: {sentence}", file=sys.stderr)
+    return 1 if broken else 0
+
+
+def _made(name: str) -> Recalibrator:
+    if name not in RECALIBRATORS:
+        raise ValueError(f"method must be one of {', '.join(RECALIBRATORS)}; got {name!r}.")
+    return RECALIBRATORS[name]()
+
+
+def _logits(told: Batch) -> Tensor:
+    """What a recalibrator takes: logits as they are, of chances their logarithms."""
+    return told.forecast if told.kind == "logits" else as_logits(told.forecast)
+
+
+def _after(report: FitReport) -> dict[str, float]:
+    """What limits are held against; above any where a fold could not be fitted."""
+    found = (report.nll_after, report.ece_after)
+    return {
+        name: nan if value is None else value for name, value in zip(_JUDGED, found, strict=True)
+    }
+
+
+def _learnt(recalibrator: Recalibrator) -> dict[str, float]:
+    """What was learnt, where it is a single number."""
+    found = {name: getattr(recalibrator, name, None) for name in recalibrator.learnt}
+    return {
+        name: each.item()
+        for name, each in found.items()
+        if isinstance(each, Tensor) and each.numel() == 1 and each.is_floating_point()
+    }

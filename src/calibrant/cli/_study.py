@@ -1,0 +1,173 @@
+"""`calibrant study`: the papers' tables and figures, re-run."""
+
+import json as plain_json
+import sys
+from pathlib import Path
+from textwrap import fill
+from typing import Annotated, Any
+
+import typer
+
+from ..lab import STUDIES, Engine, RunSettings, Store, run_study, write_results
+from ..lab import plan as plan_of
+from ..lab import render as page_of
+from ._output import as_json, write
+from ._study_choice import devices, restricted, study_called, trials
+
+STUDY_EXAMPLES = """
+\b
+Examples:
+  calibrant study list
+  calibrant study run digits --budget quick --workers 2
+  calibrant study run esd-table-1 --budget minutes --data ~/data --workers 2
+  calibrant study status esd-table-1 --budget quick
+  calibrant study render esd-table-1 --budget quick --results results
+  calibrant study pending objectives > trials.jsonl  # for calibrant.lab.worker elsewhere
+"""
+
+study_app = typer.Typer(
+    help="Run the papers' tables and figures, and render ours beside theirs.",
+    epilog=STUDY_EXAMPLES,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A study; see `calibrant study list`.")]
+BudgetName = Annotated[str, typer.Option("--budget", metavar="NAME", help="How much of it.")]
+StoreFolder = Annotated[Path, typer.Option("--store", metavar="FOLDER", help="Of results so far.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+STORE = Path("runs")
+
+
+@study_app.command("list")
+def list_studies(json: Json = False) -> int:
+    """Every study with its place in its paper and its budgets."""
+    told: dict[str, dict[str, Any]] = {
+        name: {
+            "place": study.place,
+            "paper": study.paper,
+            "title": study.title,
+            "budgets": {key: trials(study, key) for key in study.budgets},
+        }
+        for name, study in STUDIES.items()
+    }
+    if json:
+        write(as_json(told), None)
+        return 0
+    width = max(map(len, told))
+    for name, about in told.items():
+        budgets = ", ".join(f"{key}: {count} trials" for key, count in about["budgets"].items())
+        line = f"{name:{width}}  {STUDIES[name].heading} ({budgets or 'no training'})"
+        print(fill(line, 80, subsequent_indent=" " * (width + 2)))
+    return 0
+
+
+@study_app.command()
+def run(
+    name: Name,
+    budget: BudgetName = "quick",
+    data: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the data sets are.")
+    ] = None,
+    store: StoreFolder = STORE,
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes at once; 0: none.")] = 1,
+    device: Annotated[
+        str | None, typer.Option(help="Such as cuda, or cuda:0,cuda:1 to deal out.")
+    ] = None,
+    engine: Annotated[Engine, typer.Option(help="Beyond one machine: ray.")] = Engine.local,
+    together: Annotated[
+        bool, typer.Option("--together", help="Train small models of a grid as one.")
+    ] = False,
+    storage: Annotated[
+        str | None, typer.Option(metavar="URL", help="Of searches shared by many machines.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--data-set", metavar="NAME", help="Only these data sets.")
+    ] = None,
+    stop_after: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Begin nothing that ends later.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Tune, choose, train and test what is not in the store yet; again to go on.
+
+    Every finished trial is on disk before the next begins. Exit code 1 if some are left.
+    """
+    study = restricted(study_called(name), budget, only)
+    settings = RunSettings(
+        data=data,
+        store=store,
+        workers=workers,
+        devices=devices(device),
+        stop_after=stop_after,
+        engine=engine,
+        together=together,
+    )
+    done = run_study(
+        name,
+        study,
+        study.budgets[budget],
+        settings,
+        storage=storage,
+        tell=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    if json:
+        write(as_json({"missing": len(done.missing), "choices": done.choices}), None)
+    else:
+        write(page_of(name, study, budget, Store(store).rows()), None)
+    return 1 if done.missing else 0
+
+
+@study_app.command()
+def status(
+    name: Name, budget: BudgetName = "quick", store: StoreFolder = STORE, json: Json = False
+) -> int:
+    """What is done, what was chosen, and what can run now."""
+    study = restricted(study_called(name), budget, None)
+    rows = Store(store).rows()
+    current = plan_of(name, study, study.budgets[budget], rows)
+    wanted = {each for own in current.finals.values() for each in own}
+    wanted |= {each for own in current.tuning.values() for each in own}
+    done = sum(each.identity in rows for each in wanted)
+    told: dict[str, Any] = {
+        "done": done,
+        "can_run_now": [str(each) for each in current.missing],
+        "choices": current.choices,
+    }
+    if json:
+        write(as_json(told), None)
+        return 0
+    print(f"{done} trials of {name} are done; {len(current.missing)} can run now.")
+    for choice in current.choices:
+        print(f"  {choice['data']}, {choice['arm']}: {choice['setting']} = {choice['value']:g}")
+    return 0
+
+
+@study_app.command()
+def pending(name: Name, budget: BudgetName = "quick", store: StoreFolder = STORE) -> int:
+    """The trials that can run now, as JSON lines for `python -m calibrant.lab.worker`."""
+    study = restricted(study_called(name), budget, None)
+    current = plan_of(name, study, study.budgets[budget], Store(store).rows())
+    for trial in current.missing:
+        print(plain_json.dumps(trial.to_dict()))
+    return 0
+
+
+@study_app.command()
+def render(
+    name: Name,
+    budget: BudgetName = "quick",
+    store: StoreFolder = STORE,
+    results: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write page, rows and figures there.")
+    ] = None,
+) -> int:
+    """Our table beside the paper's, and what became of its claims, from stored rows."""
+    study = study_called(name)
+    if results is None:
+        restricted(study, budget, None)
+        write(page_of(name, study, budget, Store(store).rows()), None)
+        return 0
+    for path in write_results(name, study, budget, Store(store).rows(), results):
+        print(path)
+    return 0

@@ -1,0 +1,49 @@
+"""Which study, which part of it, and on which devices."""
+
+from dataclasses import replace
+
+import torch
+
+from ..lab import STUDIES, Study
+
+
+def study_called(name: str) -> Study:
+    """The study of that name, or a sentence on which there are."""
+    if name not in STUDIES:
+        raise ValueError(f"NAME must be a study; got {name!r}. There are {', '.join(STUDIES)}.")
+    return STUDIES[name]
+
+
+def restricted(study: Study, budget: str, only: list[str] | None) -> Study:
+    """The study with one of its budgets, cut down to some data sets."""
+    if budget not in study.budgets:
+        there = ", ".join(study.budgets) or "none, since nothing is trained"
+        raise ValueError(f"--budget must be one of the study's: {there}; got {budget!r}.")
+    if not only:
+        return study
+    whole = study.budgets[budget]
+    pairs = tuple(pair for pair in whole.pairs if pair[0] in only)
+    unknown = sorted(set(only) - {data for data, _ in whole.pairs})
+    if unknown:
+        there = ", ".join(data for data, _ in whole.pairs)
+        raise ValueError(f"--data-set must be one of {there}; got {unknown[0]!r}.")
+    return replace(study, budgets={**study.budgets, budget: replace(whole, pairs=pairs)})
+
+
+def devices(given: str | None) -> tuple[str, ...]:
+    """Those that were named, or the GPU if there is one."""
+    if given is None:
+        given = "cuda" if torch.cuda.is_available() else "cpu"
+    return tuple(given.split(","))
+
+
+def trials(study: Study, budget: str) -> int:
+    """How many trials there are in all: every value of every grid, and the finals."""
+    own = study.budgets[budget]
+    arms = [label for label in study.arms if own.arms is None or label in own.arms]
+    tuned = sum(
+        len(own.grids.get(stage.setting, stage.values))
+        for label in arms
+        for stage in study.arms[label].stages
+    )
+    return len(own.pairs) * (tuned + len(arms) * own.seeds)

@@ -1,0 +1,174 @@
+"""Which trials a study still needs, given those that are done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..training import select
+from ._study import Arm, Budget, Rule, Stage, Study
+from ._trial import Trial
+
+Rows = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A tried value of a setting, as the rule sees it."""
+
+    trial: Trial
+    accuracy: float
+    error: float
+
+
+@dataclass
+class Plan:
+    """What a study needs, in order; `missing` can be run now, the rest needs their outcome.
+
+    - `missing`: trials that are not in the store, and whose settings are known.
+    - `choices`: what was chosen, stage by stage, with everything the rule looked at.
+    - `finals`: of each pair and arm the trials that are tested, where all is chosen.
+    - `tuning`: of each pair, arm and setting the trials that were compared.
+    """
+
+    missing: list[Trial] = field(default_factory=list)
+    choices: list[dict[str, Any]] = field(default_factory=list)
+    finals: dict[tuple[str, str], list[Trial]] = field(default_factory=dict)
+    tuning: dict[tuple[str, str, str], list[Trial]] = field(default_factory=dict)
+
+
+def plan(name: str, study: Study, budget: Budget, rows: Rows) -> Plan:
+    """Go through the study as far as the finished trials allow."""
+    whole = Plan()
+    for data, model in budget.pairs:
+        base = Trial(data, model, **_merged(budget.settings, budget.by_data.get(data, {})))
+        tuned: dict[str, Trial] = {}
+        for label, arm in study.arms.items():
+            if budget.arms is not None and label not in budget.arms:
+                continue
+            started = _start(base, arm, tuned)
+            if started is None:
+                continue
+            chosen = _tune(name, study, budget, data, label, started, rows, whole, tuned)
+            if chosen is None:
+                continue
+            tuned[label] = chosen
+            final = [chosen.but(seed=seed) for seed in range(budget.seeds)]
+            whole.finals[data, label] = final
+            whole.missing += [trial for trial in final if trial.identity not in rows]
+    whole.missing = list(dict.fromkeys(whole.missing))
+    return whole
+
+
+def _start(base: Trial, arm: Arm, tuned: Mapping[str, Trial]) -> Trial | None:
+    if arm.after is None:
+        return base.but(**arm.settings)
+    return tuned[arm.after].but(**arm.settings) if arm.after in tuned else None
+
+
+def _tune(
+    name: str,
+    study: Study,
+    budget: Budget,
+    data: str,
+    label: str,
+    trial: Trial,
+    rows: Rows,
+    whole: Plan,
+    tuned: Mapping[str, Trial],
+) -> Trial | None:
+    """The trial with every stage's choice made, or `None` while one is still open."""
+    for stage in study.arms[label].stages:
+        tried = [
+            on_validation(with_setting(trial, stage.setting, value))
+            for value in grid_of(stage, budget)
+        ]
+        whole.tuning[data, label, stage.setting] = tried
+        open_ones = [each for each in tried if each.identity not in rows]
+        whole.missing += open_ones
+        known, baseline = _baseline(study.rule, label, tuned, rows)
+        if open_ones or not known:
+            return None
+        value, told = choose(study.rule, tried, rows, baseline, stage)
+        trial = with_setting(trial, stage.setting, value)
+        where = {"study": name, "data": data, "arm": label, "setting": stage.setting}
+        whole.choices.append({**where, "value": value, **told})
+    return trial
+
+
+def choose(
+    rule: Rule | None,
+    tried: list[Trial],
+    rows: Rows,
+    baseline: float | None,
+    stage: Stage,
+) -> tuple[float, dict[str, Any]]:
+    """The value the rule picks, by validation figures alone, and what it looked at."""
+    if rule is None:
+        raise ValueError(f"a study that tunes {stage.setting} must have a rule; got none.")
+    candidates = [
+        Candidate(trial, figures["accuracy"], figures[rule.column])
+        for trial in tried
+        for figures in [rows[trial.identity].get("validation", {}).get("none")]
+        if figures is not None  # a run that diverged is no candidate
+    ]
+    told: dict[str, Any] = {
+        "baseline": baseline,
+        "candidates": [
+            [setting_of(each.trial, stage.setting), each.accuracy, each.error]
+            for each in candidates
+        ],
+    }
+    try:
+        best = select(candidates, baseline, margin=rule.margin, relative=rule.relative)
+    except ValueError as wrong:  # all lose too much: the one that loses least, and say so
+        if not candidates:
+            raise
+        best = max(candidates, key=lambda each: each.accuracy)
+        told["fallback"] = str(wrong)
+    return setting_of(best.trial, stage.setting), told
+
+
+def _baseline(
+    rule: Rule | None, label: str, tuned: Mapping[str, Trial], rows: Rows
+) -> tuple[bool, float | None]:
+    """Whether the accuracy that an arm is held against is known, and it; `None` if to nothing."""
+    if rule is None or rule.baseline is None or rule.baseline == label:
+        return True, None
+    trial = tuned.get(rule.baseline)
+    row = None if trial is None else rows.get(trial.but(seed=0).identity)
+    if row is None:
+        return False, None
+    if "error" in row:
+        raise ValueError(
+            f"the baseline {rule.baseline!r} must finish for others to be held against it; "
+            f"got: {row['error']}"
+        )
+    return True, float(row["validation"]["none"]["accuracy"])
+
+
+def on_validation(trial: Trial) -> Trial:
+    """The trial that settings are compared by: it never opens the test split."""
+    return trial.but(seed=0, judged_on="validation", recalibrators=(), shift=(), history_every=None)
+
+
+def grid_of(stage: Stage, budget: Budget) -> tuple[float, ...]:
+    """The values to try: the paper's, or the budget's shorter list."""
+    return budget.grids.get(stage.setting, stage.values)
+
+
+def with_setting(trial: Trial, setting: str, value: Any) -> Trial:
+    """The trial with one setting changed, which may be an argument of a part of it."""
+    name, dot, argument = setting.partition(".")
+    if not dot:
+        return trial.but(**{name: value})
+    return trial.but(**{name: {**getattr(trial, name), argument: value}})
+
+
+def setting_of(trial: Trial, setting: str) -> Any:
+    """The value of a setting."""
+    name, dot, argument = setting.partition(".")
+    return getattr(trial, name)[argument] if dot else getattr(trial, name)
+
+
+def _merged(*settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for each in settings for name, value in each.items()}

@@ -1,0 +1,171 @@
+"""Stored rows as a page: our table beside the paper's, and what became of its claims."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._claims import LEVEL, Verdict, judge
+from ._plan import Plan, Rows, plan
+from ._study import Budget, Column, Study
+from ._trial import Trial
+
+SPREADS = {"std": "standard deviation", "sem": "standard error of the mean", "none": "no spread"}
+
+
+def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
+    """The page of a study in Markdown, from the rows of its finished trials."""
+    budget = study.budgets[budget_name]
+    current = plan(name, study, budget, rows)
+    parts = [
+        f"# {study.heading}",
+        f"<!-- Written by `calibrant study render {name}` from stored rows. -->",
+        f"{study.paper}. Budget `{budget_name}`. {study.note}".strip(),
+    ]
+    used = [rows[t.identity] for own in current.finals.values() for t in own if t.identity in rows]
+    if not used:
+        return "\n\n".join([*parts, "No trial has finished yet."]) + "\n"
+    for data, model in budget.pairs:
+        parts.append(f"## {data}, {model}")
+        parts.append(_table(study, data, current, rows))
+        parts.append(_claims(study, data, current, rows))
+    parts += [_choices(current), _evidence(study, used, current, rows)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def figures_of(column: Column, trials: Sequence[Trial], rows: Rows) -> dict[int, float]:
+    """A column's figures by seed, as the table prints them: percentages, but for likelihoods."""
+    found = {}
+    for trial in trials:
+        value = value_of(column, rows.get(trial.identity, {}))
+        if value is not None:
+            found[trial.seed] = value
+    return found
+
+
+def value_of(column: Column, row: Mapping[str, Any]) -> float | None:
+    """One figure of one row, or `None` where the row lacks it."""
+    if column.split in ("test", "validation"):
+        figures = row.get(column.split, {}).get(column.after, {})
+    else:
+        epochs = row.get("epochs") or [{}]
+        figures = epochs[-1].get(column.split, {})
+    if column.measure == "error":
+        accuracy = figures.get("accuracy")
+        return None if accuracy is None else 100 * (1 - accuracy)
+    value = figures.get(column.measure)
+    if value is None:
+        return None
+    return float(value) if column.measure in ("nll", "brier") else 100 * float(value)
+
+
+def _table(study: Study, data: str, current: Plan, rows: Rows) -> str:
+    printed = study.published.get(data)
+    spread = "" if study.spread == "none" else f" ± {study.spread}"
+    head = ["", *(f"{label}{spread}" for label in study.columns), "n"]
+    if printed is not None:
+        head = ["", *(f"{label}, ours{spread} | paper" for label in study.columns), "n"]
+        head = [part for cell in head for part in cell.split(" | ")]
+    lines = [head, [":---", *["---:"] * (len(head) - 1)]]
+    for label in study.arms:
+        trials = current.finals.get((data, label), [])
+        cells, counts = [], []
+        for place, column in enumerate(study.columns.values()):
+            figures = list(figures_of(column, trials, rows).values())
+            counts.append(len(figures))
+            cells.append(_cell(figures, study.spread))
+            if printed is not None:
+                cells.append(_printed(printed, label, place))
+        lines.append([label, *cells, str(max(counts, default=0))])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(figures: Sequence[float], spread: str) -> str:
+    if not figures:
+        return ""
+    mean = statistics.fmean(figures)
+    if spread == "none" or len(figures) < 2:
+        return f"{mean:.2f}"
+    around = statistics.stdev(figures) / (len(figures) ** 0.5 if spread == "sem" else 1)
+    return f"{mean:.2f} ± {around:.2f}"
+
+
+def _printed(printed: Any, label: str, place: int) -> str:
+    if label not in printed.means:
+        return ""
+    mean, around = printed.means[label][place], printed.spreads[label][place]
+    return f"{mean:g}" if around is None else f"{mean:g} ± {around:g}"
+
+
+def verdicts(study: Study, data: str, current: Plan, rows: Rows) -> list[Verdict]:
+    """Every claim that our rows can be held against, by the seeds both arms have."""
+    found = []
+    for claim in study.claims:
+        column = study.columns[claim.column]
+        better, worse = (
+            figures_of(column, current.finals.get((data, arm), []), rows)
+            for arm in (claim.better, claim.worse)
+        )
+        seeds = sorted(better.keys() & worse.keys())
+        if seeds:
+            found.append(
+                judge(claim, [better[seed] for seed in seeds], [worse[seed] for seed in seeds])
+            )
+    return found
+
+
+def _claims(study: Study, data: str, current: Plan, rows: Rows) -> str:
+    found = verdicts(study, data, current, rows)
+    if not found:
+        return ""
+    lines = [["claim", "", "difference", "p", "n"], [":---", ":---", "---:", "---:", "---:"]]
+    for each in found:
+        p = "" if each.p_value is None else f"{each.p_value:.3f}"
+        lines.append([str(each.claim), each.outcome, f"{each.difference:+.2f}", p, str(each.n)])
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return (
+        f"{table}\n\nA claim is confirmed, or refuted, where a two-sided paired t-test over seeds "
+        f"has p < {LEVEL:g}; *difference* is in the units of the column, below zero on the "
+        "claimed side."
+    )
+
+
+def _choices(current: Plan) -> str:
+    if not current.choices:
+        return ""
+    lines = [["data", "arm", "setting", "chosen", "tried: accuracy, error"], [":---"] * 5]
+    for each in current.choices:
+        tried = "; ".join(
+            f"{value:g}: {100 * accuracy:.2f}, {100 * error:.2f}"
+            for value, accuracy, error in each["candidates"]
+        )
+        chosen = f"{each['value']:g}" + (" (all lost too much)" if "fallback" in each else "")
+        lines.append([each["data"], each["arm"], f"`{each['setting']}`", chosen, tried])
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"## What was chosen, by validation data alone\n\n{table}"
+
+
+def _evidence(study: Study, used: Sequence[Mapping[str, Any]], current: Plan, rows: Rows) -> str:
+    def all_of(key: str) -> str:
+        return ", ".join(sorted({str(row.get(key, "")) for row in used} - {""}))
+
+    tuning = {t.identity for own in current.tuning.values() for t in own} & rows.keys()
+    hours = sum(rows[each]["seconds"] for each in tuning) + sum(row["seconds"] for row in used)
+    diverged = sum("error" in row for row in used)
+    trouble = f" {diverged} diverged." if diverged else ""
+    left = len(current.missing)
+    open_ones = f" {left} trials that can run now have not." if left else ""
+    spread = "" if study.spread == "none" else f" Behind ±: {SPREADS[study.spread]}."
+    return (
+        f"{len(used)} tested runs and {len(tuning)} of tuning, {hours / 3600:.2f} hours in all."
+        f"{trouble}{open_ones}{spread} {all_of('device')}; torch {all_of('torch')}, calibrant "
+        f"{all_of('calibrant')}, commit {all_of('commit')}, last finished "
+        f"{max(row['finished'] for row in used)}."
+    )
+
+
+def budget_of(study: Study, name: str) -> Budget:
+    """The budget of that name, or a sentence on which there are."""
+    if name not in study.budgets:
+        there = ", ".join(study.budgets) or "none, since nothing is trained"
+        raise ValueError(f"budget must be one of {there}; got {name!r}.")
+    return study.budgets[name]

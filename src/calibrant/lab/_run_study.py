@@ -1,0 +1,119 @@
+"""Run a study: tune, write down what was chosen, train the finals, test them."""
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from ._plan import Plan, grid_of, plan, setting_of
+from ._runner import Engine, RunSettings, processes, run_trials
+from ._store import Store, read_lines
+from ._study import Budget, Study
+from ._trial import Trial
+
+Tell = Callable[[str], object]
+
+
+def run_study(
+    name: str,
+    study: Study,
+    budget: Budget,
+    settings: RunSettings,
+    *,
+    storage: str | os.PathLike[str] | None = None,
+    tell: Tell | None = None,
+) -> Plan:
+    """Run what is missing until nothing is, or until `settings.stop_after`; again to go on.
+
+    - `storage`: of the searches, by default a journal beside the rows; see `Tuner`.
+
+    RunSettings are compared by trials that never open the test split. What the rule chose is
+    written to the store before any trial that is tested begins.
+    """
+    store = Store(settings.store)
+    with _workers(settings) as pool:
+        while True:
+            current = plan(name, study, budget, store.rows())
+            write_choices(store, current)
+            if not current.missing:
+                return current
+            before = len(store.rows())
+            searches = _asked(name, study, budget, current, settings, storage)
+            run_trials(current.missing, settings, tell, pool)
+            for search in searches:
+                search.finish(store.rows())
+            if len(store.rows()) == before:  # out of time
+                return current
+
+
+def _workers(settings: RunSettings) -> AbstractContextManager[ProcessPoolExecutor | None]:
+    """One set of processes for all rounds: starting them takes seconds."""
+    if settings.engine == Engine.ray or settings.workers == 0:
+        return nullcontext(None)
+    return processes(settings)
+
+
+def write_choices(store: Store, current: Plan) -> None:
+    """Every choice the plan has made, unless it is there already."""
+    key = ("study", "data", "arm", "setting")
+    written = {
+        tuple(line.get(part) for part in key): line.get("value")
+        for line in read_lines(store.folder / "selections.jsonl")
+    }
+    for choice in current.choices:
+        place = tuple(choice[part] for part in key)
+        if written.get(place) != choice["value"]:
+            store.choose("/".join(place), choice)
+
+
+class _Search:
+    """One stage in the journal: asked before its trials run, told afterwards."""
+
+    def __init__(
+        self, tuner: Any, name: str, setting: str, values: tuple[float, ...], trials: list[Trial]
+    ) -> None:
+        self.tuner, self.name, self.setting, self.values = tuner, name, setting, values
+        self.numbers = tuner.ask(name, setting, values)
+        self.trials = trials
+        self.column = "ece20"
+
+    def finish(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
+        for trial in self.trials:
+            value = setting_of(trial, self.setting)
+            row = rows.get(trial.identity)
+            if row is None or value not in self.numbers:
+                continue
+            figures = row.get("validation", {}).get("none")
+            place = (self.name, self.setting, self.values, self.numbers[value])
+            self.tuner.tell(*place, figures, self.column)
+
+
+def _asked(
+    name: str,
+    study: Study,
+    budget: Budget,
+    current: Plan,
+    settings: RunSettings,
+    storage: str | os.PathLike[str] | None,
+) -> list[_Search]:
+    wanted = set(current.missing)
+    open_stages = {
+        key: trials for key, trials in current.tuning.items() if wanted.intersection(trials)
+    }
+    if not open_stages:
+        return []
+    from ._tuning import Tuner
+
+    tuner = Tuner(storage or Path(settings.store) / "optuna.journal")
+    searches = []
+    for (data, label, setting), trials in open_stages.items():
+        stage = next(each for each in study.arms[label].stages if each.setting == setting)
+        search = _Search(
+            tuner, f"{name}/{data}/{label}/{setting}", setting, grid_of(stage, budget), trials
+        )
+        assert study.rule is not None
+        search.column = study.rule.column
+        searches.append(search)
+    return searches

@@ -1,0 +1,201 @@
+"""One training run as a value: everything that makes it what it is, and nothing else."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+Procedure = Literal["plain", "joint", "interleaved", "two_phase", "meta"]
+Optimiser = Literal["adamw", "sgd"]
+Schedule = Literal["cosine", "constant", "steps"]
+Precision = Literal["float32", "bfloat16"]
+Keep = Literal["last", "calibrated", "accurate"]
+JudgedOn = Literal["validation", "test"]
+Settings = Mapping[str, Any]
+
+# What each word of a trial may be.
+_WORDS: dict[str, Any] = {
+    "procedure": Procedure,
+    "optimiser": Optimiser,
+    "schedule": Schedule,
+    "precision": Precision,
+    "keep": Keep,
+    "judged_on": JudgedOn,
+}
+_SLICED = ("interleaved", "two_phase", "meta")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training run: data, model, objective, optimiser, seed. Two equal trials are one run.
+
+    - `data`, `model`: names in `DATASETS` and `MODELS`; `model_settings`: arguments of the latter.
+    - `seed`: of everything that is drawn, the validation split included.
+    - `procedure`: `"plain"` fits alone; `"joint"` adds calibration of the same batch;
+      `"interleaved"` and `"two_phase"` that of a held-out slice; `"meta"` learns the regulariser.
+    - `fit`, `fit_settings`: a name in `SCORES`, and its arguments, such as `{"gamma": 2.0}`.
+    - `calibration`, `calibration_settings`: the same of a measure in `MEASURES`; for `"meta"`, what
+      the coefficients descend.
+    - `weight`: of calibration, or `"adaptive"`; `weight_settings` are `AdaptiveWeight`'s.
+    - `held_out`: the slice kept from the fit, a tenth where the procedure needs one. A plain trial
+      with a slice leaves it unused: the fit of as little data as the others have.
+    - `leak`, `knowledge_settings`: of `fit_meta` and its `WeightL2`.
+    - `optimiser`, `lr`, `weight_decay`, `momentum`, `schedule`, `clip`: of the optimiser. `"steps"`
+      divides the rate by ten at each share in `steps` of the epochs.
+    - `augment`: move images about, where the data set says how; `flip`: also reflect them, or
+      not, whatever it says.
+    - `precision`: of the network.
+    - `keep`: which epoch's weights are judged: the last, the best calibrated of those that lose
+      less than `margin` of accuracy to the most accurate, or the most accurate. `bins`: of the
+      error that choices are made by.
+    - `judged_on`: `"validation"` never opens the test split. `shift`: severities of the
+      corruptions, also judged, such as `[1, 3, 5]`. `recalibrators`: names in `RECALIBRATORS`.
+    - `history_every`: keep the weights every so many epochs, to judge them all in the end.
+
+    >>> trial = Trial("digits", "mlp", procedure="interleaved", calibration="esd", weight=1.0)
+    >>> trial.held_out
+    0.1
+    >>> Trial.from_dict(trial.to_dict()) == trial
+    True
+    """
+
+    data: str
+    model: str
+    model_settings: Settings = field(default_factory=dict)
+    seed: int = 0
+    procedure: Procedure = "plain"
+    fit: str = "nll"
+    fit_settings: Settings = field(default_factory=dict)
+    calibration: str | None = None
+    calibration_settings: Settings = field(default_factory=dict)
+    weight: float | Literal["adaptive"] | None = None
+    weight_settings: Settings = field(default_factory=dict)
+    held_out: float | None = None
+    leak: bool = False
+    knowledge_settings: Settings = field(default_factory=dict)
+    optimiser: Optimiser = "adamw"
+    lr: float = 1e-3
+    weight_decay: float = 1e-2
+    momentum: float = 0.9
+    schedule: Schedule = "cosine"
+    steps: tuple[float, ...] = ()
+    clip: float | None = None
+    epochs: int = 30
+    batch: int = 512
+    augment: bool = True
+    flip: bool | None = None
+    precision: Precision = "float32"
+    keep: Keep = "last"
+    margin: float = 0.015
+    bins: int = 20
+    judged_on: JudgedOn = "test"
+    shift: tuple[int, ...] = ()
+    recalibrators: tuple[str, ...] = ("temperature", "vector", "temperature_sb_ece")
+    history_every: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, word in _WORDS.items():
+            if getattr(self, name) not in get_args(word):
+                raise ValueError(
+                    f"{name} must be one of {', '.join(get_args(word))}; "
+                    f"got {getattr(self, name)!r}."
+                )
+        if self.held_out is None:
+            object.__setattr__(self, "held_out", 0.1 if self.procedure in _SLICED else 0.0)
+        self._check()
+
+    def _check(self) -> None:
+        if (self.procedure == "plain") != (self.calibration is None):
+            needed = "no calibration" if self.procedure == "plain" else "a calibration"
+            raise ValueError(
+                f"a {self.procedure} trial must have {needed}; got {self.calibration!r}. "
+                "Plain trials only fit; all others also calibrate."
+            )
+        weighted = self.procedure not in ("plain", "meta")
+        if weighted == (self.weight is None):
+            raise ValueError(
+                f"weight must be {'given' if weighted else 'None'} for a {self.procedure} trial; "
+                f"got {self.weight!r}."
+            )
+        if self.weight == "adaptive" and self.procedure == "joint":
+            raise ValueError(
+                "weight must be a number for a joint trial, since an adaptive one learns from "
+                "held-out batches; got 'adaptive'. Interleave."
+            )
+        if self.procedure in _SLICED and not self.held_out:
+            raise ValueError(
+                f"held_out must be above 0 for a {self.procedure} trial; got {self.held_out!r}. "
+                "The papers hold out 0.1."
+            )
+        if self.epochs < 1 or self.batch < 1:
+            raise ValueError(
+                f"epochs and batch must be at least 1; got {self.epochs} and {self.batch}."
+            )
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    @cached_property
+    def identity(self) -> str:
+        """Twelve letters that every equal trial has, on every machine."""
+        text = json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What differs from the defaults, as JSON has it, besides the data and the model."""
+        own = json.loads(json.dumps(asdict(self)))
+        usual = json.loads(json.dumps(asdict(Trial(self.data, self.model))))
+        return {
+            name: value
+            for name, value in own.items()
+            if name in ("data", "model", "seed", "procedure", "fit") or value != usual[name]
+        }
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> "Trial":
+        """What `to_dict` gave, or a line of a file of trials."""
+        known = {each.name for each in fields(cls)}
+        unknown = sorted(set(kept) - known)
+        if unknown:
+            raise ValueError(
+                f"a trial has no {unknown[0]!r}; got {dict(kept)!r}. "
+                f"There are {', '.join(sorted(known))}."
+            )
+        return cls(**_typed(kept))
+
+    def but(self, **changes: Any) -> "Trial":
+        """The same trial with some settings changed."""
+        if "procedure" in changes and "held_out" not in changes:
+            changes["held_out"] = None
+        return replace(self, **_typed(changes))
+
+    def __str__(self) -> str:
+        """What a person would call it: `cifar10 resnet18 nll + 1 esd (interleaved) seed 0`."""
+        what = self.fit + _arguments(self.fit_settings)
+        if self.calibration is not None:
+            price = self.weight if isinstance(self.weight, str) else f"{self.weight or 0:g}"
+            price = "learnt by" if self.procedure == "meta" else f"+ {price}"
+            leaky = ", leak" if self.leak else ""
+            name = self.calibration + _arguments(self.calibration_settings)
+            what += f" {price} {name} ({self.procedure}{leaky})"
+        return f"{self.data} {self.model} {what} seed {self.seed}"
+
+
+def _typed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What JSON has no type for: tuples, and floats that are whole numbers."""
+    told = dict(settings)
+    for name in ("steps", "shift", "recalibrators"):
+        if name in told:
+            told[name] = tuple(told[name])
+    for name in ("weight", "held_out", "lr", "weight_decay", "momentum", "clip", "margin"):
+        if isinstance(told.get(name), int):
+            told[name] = float(told[name])
+    return told
+
+
+def _arguments(settings: Settings) -> str:
+    return (
+        f"[{', '.join(f'{name}={value}' for name, value in settings.items())}]" if settings else ""
+    )

@@ -1,0 +1,129 @@
+"""Searches by Optuna, in a journal file or, for many machines, in a PostgreSQL database."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ._plan import with_setting
+from ._trial import Trial
+
+
+class Tuner:
+    """Which value of a setting is tried next, and what came of it.
+
+    - `storage`: the path of a journal file, or the URL of a database such as
+      `postgresql+psycopg://user@host/name`, which many machines may share.
+
+    The journal serves to look at a search, as with optuna-dashboard, and to share it. What is
+    chosen in the end follows from the rows of the store and the paper's rule.
+    """
+
+    def __init__(self, storage: str | os.PathLike[str]) -> None:
+        self._optuna = _optuna()
+        self._shared = "://" in str(storage)
+        if self._shared:
+            self._storage = self._optuna.storages.RDBStorage(str(storage))
+        else:
+            journal: Any = import_module("optuna.storages.journal")
+            backend = journal.JournalFileBackend(str(Path(storage)))
+            self._storage = self._optuna.storages.JournalStorage(backend)
+
+    def ask(self, search: str, setting: str, values: Sequence[float]) -> dict[float, int]:
+        """The values of a grid that have no result yet, each with the number of its trial."""
+        study = self._grid(search, setting, values)
+        self._give_up_interrupted(study)
+        states = self._optuna.trial.TrialState
+        told = study.get_trials()
+        # Complete, or being run by somebody else.
+        taken = {each.params.get(setting) for each in told if each.state != states.FAIL}
+        tried = {each.params.get(setting) for each in told}
+        asked: dict[float, int] = {}
+        # What was never tried is the sampler's to deal out; what failed is asked for by name.
+        for value in [None] * len(set(values) - tried) + sorted((set(values) & tried) - taken):
+            if value is not None:
+                study.enqueue_trial({setting: value})
+            trial = study.ask()
+            asked[trial.suggest_categorical(setting, list(values))] = trial.number
+        return asked
+
+    def tell(
+        self,
+        search: str,
+        setting: str,
+        values: Sequence[float],
+        number: int,
+        figures: Mapping[str, float] | None,
+        column: str,
+    ) -> None:
+        """What came of a trial: its figures on validation data, or nothing if it diverged."""
+        study = self._grid(search, setting, values)
+        if figures is None:
+            study.tell(number, state=self._optuna.trial.TrialState.FAIL)
+            return
+        known = {each.number: each._trial_id for each in study.get_trials(deepcopy=False)}
+        study._storage.set_trial_user_attr(known[number], "accuracy", figures["accuracy"])
+        study.tell(number, figures[column])
+
+    def search(
+        self,
+        name: str,
+        trial: Trial,
+        setting: str,
+        span: tuple[float, float],
+        run: Callable[[Trial], Mapping[str, Any]],
+        *,
+        trials: int,
+        column: str,
+        seed: int = 0,
+    ) -> list[tuple[float, Mapping[str, Any]]]:
+        """Look for the best value between two bounds, on a logarithmic scale; all that were tried.
+
+        - `run`: runs a trial and returns its row. `column`: the error to be low.
+        """
+        study = self._optuna.create_study(
+            study_name=name,
+            storage=self._storage,
+            sampler=self._optuna.samplers.TPESampler(seed=seed),
+            load_if_exists=True,
+        )
+        self._give_up_interrupted(study)
+        complete = self._optuna.trial.TrialState.COMPLETE
+        tried: list[tuple[float, Mapping[str, Any]]] = []
+        while len(study.get_trials(states=[complete])) < trials:
+            asked = study.ask()
+            value = asked.suggest_float(setting, *span, log=True)
+            row = run(with_setting(trial, setting, value))
+            study.tell(asked, row["validation"]["none"][column])
+            tried.append((value, row))
+        return tried
+
+    def _grid(self, search: str, setting: str, values: Sequence[float]) -> Any:
+        class Grid(self._optuna.samplers.GridSampler):  # type: ignore[misc, name-defined]
+            def after_trial(self, *_: Any) -> None:
+                """The sampler would stop a loop of Optuna's once all is tried; ours ends itself."""
+
+        return self._optuna.create_study(
+            study_name=search,
+            storage=self._storage,
+            sampler=Grid({setting: list(values)}),
+            load_if_exists=True,
+        )
+
+    def _give_up_interrupted(self, study: Any) -> None:
+        """Trials that a kill left running in a journal of our own; nobody else can be at them."""
+        if self._shared:
+            return
+        states = self._optuna.trial.TrialState
+        for each in study.get_trials(states=[states.RUNNING]):
+            study.tell(each.number, state=states.FAIL)
+
+
+def _optuna() -> Any:
+    try:
+        optuna: Any = import_module("optuna")
+    except ImportError as missing:
+        raise ImportError("tuning needs Optuna: pip install 'calibrant[lab]'") from missing
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna

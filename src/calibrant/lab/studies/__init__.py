@@ -1,0 +1,10 @@
+"""One value per published table or figure, and the name a command gives it."""
+
+from .._study import Study
+from .esd import STUDIES as _esd
+from .meta import STUDIES as _meta
+from .ours import STUDIES as _ours
+from .soft import STUDIES as _soft
+
+STUDIES: dict[str, Study] = {**_esd, **_soft, **_meta, **_ours}
+"""Every study by name. They are part of the package so that an installed one can run them."""

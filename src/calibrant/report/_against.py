@@ -1,0 +1,95 @@
+"""Every model against the first, on the samples they share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..evaluation._comparison import Difference, _difference, _of_rays
+from ..evaluation._paired import Ray
+from ..evaluation._resampled import AlongRay
+from ..evaluation._rows import rows_of_events
+from ..evaluation._weights import multinomial_weights
+from ._models import Told
+from ._rows import draws_for
+from ._settings import Settings
+
+
+@dataclass(frozen=True)
+class Against:
+    """One model less the first, criterion by criterion, on the same samples."""
+
+    name: str
+    reference: str
+    rows: dict[str, Difference]
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What is kept of a model for comparison: a few vectors, and not its table."""
+
+    name: str
+    told: Told
+    labels: Tensor | None
+
+    @staticmethod
+    def of(told: Told) -> "Kept":
+        """Without the predictions, so that they can be let go."""
+        bare = Told(told.name, told.confidence, told.outcome, told.nll, told.brier)
+        return Kept(told.name, bare, told.labels)
+
+    def shares_samples_with(self, other: "Kept") -> bool:
+        """Whether both were judged on the same labels; of events nobody can tell."""
+        if self.labels is None or other.labels is None:
+            return False
+        return torch.equal(self.labels, other.labels)
+
+
+def against_first(kept: Sequence[Kept], settings: Settings) -> list[Against]:
+    """Differences with intervals and p-values; only for models that share samples with the first.
+
+    Both are resampled with the same weights, as `compare` does, so that what is hard for both
+    cancels.
+    """
+    first, *others = kept
+    return [
+        Against(other.name, first.name, _differences(other.told, first.told, settings))
+        for other in others
+        if other.shares_samples_with(first)
+    ]
+
+
+@torch.no_grad()
+def _differences(one: Told, other: Told, settings: Settings) -> dict[str, Difference]:
+    n = len(one)
+    ones = torch.ones(n, dtype=torch.float64)
+    gains = {
+        "accuracy": (one.outcome.double(), other.outcome.double()),
+        "nll": (one.nll, other.nll),
+        "brier": (one.brier, other.brier),
+    }
+    paired = torch.stack([a - b for a, b in gains.values()], dim=1)
+    errors = [_error(told, ones, settings.bins) for told in (one, other)]
+    drawn: list[Tensor] = []
+    moved: list[list[Tensor]] = [[], []]
+    for weights in multinomial_weights(ones, draws_for(n, settings.draws), settings.seed):
+        drawn.append(weights @ paired / weights.sum(dim=1, keepdim=True))
+        for kept, (_, error) in zip(moved, errors, strict=True):
+            kept.append(error.moved(weights, error.scales_like(weights)))
+    resamples = torch.cat(drawn)
+    rows = {
+        name: _difference(a.mean().item(), b.mean().item(), resamples[:, k], settings.level)
+        for k, (name, (a, b)) in enumerate(gains.items())
+    }
+    rays = [
+        Ray.of(value, error, torch.cat(kept))
+        for (value, error), kept in zip(errors, moved, strict=True)
+    ]
+    return rows | {"ece": _of_rays(rays[0], rays[1], settings.level)}
+
+
+def _error(told: Told, ones: Tensor, bins: int) -> tuple[float, AlongRay]:
+    row = rows_of_events(told.confidence, told.outcome, ones, None, bins)["ece"]
+    assert isinstance(row.resampled, AlongRay)
+    return row.value().item(), row.resampled

@@ -1,0 +1,92 @@
+"""The same question for each group of samples, or for each severity of a shift."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..evaluation import Estimate, calibration_tests
+from ..evaluation._inputs import Numbers
+from ._models import Told, named
+from ._rows import few_rows_of
+from ._settings import Settings
+
+# The most groups that can be read, and the fewest samples that can be judged.
+MOST_GROUPS, FEWEST = 40, 20
+# Resamples of each group's intervals.
+_DRAWS = 200
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group: how many samples, its rows by name, and Holm's p-value over all groups.
+
+    - `rows`: empty where there are too few samples to judge.
+    - `p_value`: of Kuiper's test, corrected for the number of groups; none where it has none.
+    """
+
+    name: str
+    count: int
+    rows: Mapping[str, Estimate]
+    p_value: float | None
+
+
+def groups_of(told: Told, names: Numbers, settings: Settings) -> list[Group]:
+    """Every group with its numbers, the largest first."""
+    members = _members(names, len(told))
+    fewer = replace(settings, draws=min(settings.draws, _DRAWS))
+    found = [_group(told, name, own, fewer) for name, own in members.items()]
+    found.sort(key=lambda one: -one.count)
+    return _corrected(found[:MOST_GROUPS])
+
+
+def severities_of(told: Told, severity: Numbers, settings: Settings) -> list[Group]:
+    """Every severity with its numbers, from none to the worst."""
+    given = severity.cpu().numpy() if isinstance(severity, Tensor) else np.asarray(severity)
+    try:
+        numbers = given.astype(float)
+    except (TypeError, ValueError) as wrong:
+        raise ValueError(
+            "severity must hold a number per sample, 0 where nothing was shifted; got "
+            f"{given.dtype}. For names pass groups."
+        ) from wrong
+    spelt = np.array([f"{x:g}" for x in numbers.reshape(-1)]).reshape(numbers.shape)
+    found = groups_of(told, spelt, settings)
+    return sorted(found, key=lambda one: float(one.name))
+
+
+def _members(groups: Numbers, n: int) -> dict[str, Tensor]:
+    names = groups.cpu().numpy() if isinstance(groups, Tensor) else np.asarray(groups)
+    if names.shape != (n,):
+        raise ValueError(
+            f"groups must hold one entry per sample, {n} in all; got shape {names.shape}."
+        )
+    distinct, which = np.unique(names.astype(str), return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(which))[:-1])
+    return {str(name): torch.from_numpy(own) for name, own in zip(distinct, parts, strict=True)}
+
+
+def _group(told: Told, name: str, own: Tensor, settings: Settings) -> Group:
+    sure, right = told.confidence[own], told.outcome[own]
+    if len(own) < FEWEST:
+        return Group(named(name), len(own), {}, None)
+    rows = few_rows_of(sure, right, settings)
+    try:
+        p = calibration_tests((sure, right), draws=2000, seed=settings.seed).kuiper.p_value
+    except ValueError:  # every confidence zero or one
+        p = None
+    return Group(named(name), len(own), rows, p)
+
+
+def _corrected(groups: list[Group]) -> list[Group]:
+    """Holm's correction: the k-th smallest of m p-values is multiplied by m - k + 1."""
+    tested = sorted((k for k in range(len(groups)) if groups[k].p_value is not None),
+                    key=lambda k: groups[k].p_value or 0.0)  # fmt: skip
+    found, so_far = list(groups), 0.0
+    for place, k in enumerate(tested):
+        so_far = max(so_far, min(1.0, (groups[k].p_value or 0.0) * (len(tested) - place)))
+        found[k] = replace(groups[k], p_value=so_far)
+    return found

@@ -1,0 +1,23 @@
+"""What was asked of a report."""
+
+from dataclasses import dataclass
+
+from ..evaluation import _inputs as inputs
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How everything in a report is measured.
+
+    - `bins`: of equal width. `draws`: resamples behind an interval, fewer for many samples.
+    - `level`: of every interval, and one less the level of every test. `seed`: of all that is
+      drawn at random.
+    """
+
+    bins: int = 15
+    draws: int = 1000
+    level: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        inputs.check_settings(self.bins, self.draws, self.level)

@@ -1,0 +1,57 @@
+"""What every command says of itself: in 80 columns, with examples, and completed by a shell."""
+
+import re
+import shlex
+
+import pytest
+import typer
+
+from calibrant.cli import main
+from calibrant.cli._app import app
+
+# Their examples are longer than a line.
+LONGER = ("train", "study")
+COMMANDS = list(vars(typer.main.get_command(app))["commands"])
+
+
+@pytest.fixture(autouse=True)
+def a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("name", ["", *(each for each in COMMANDS if each not in LONGER)])
+def test_help_fits_into_80_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*name.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith(f"Usage: calibrant {name}".rstrip())
+
+
+@pytest.mark.parametrize("name", ["evaluate", "recalibrate", "apply", "compare", "monitor"])
+def test_examples_are_understood(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is missing is the file, and nothing else is wrong."""
+    main([name, "--help"])
+    text = re.sub(r" \\\n +", " ", capsys.readouterr().out)
+    examples = re.findall(rf"^ +calibrant ({name} .*)$", text, flags=re.MULTILINE)
+    assert len(examples) >= 2
+    for example in examples:
+        assert main(shlex.split(example)) == 2
+        assert re.search(r"there is (no file|none)", capsys.readouterr().err), example
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("calibrant reca", "recalibrate"), ("calibrant recalibrate --method dir", "dirichlet")],
+)
+def test_a_shell_completes_commands_and_methods(
+    words: str,
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("_CALIBRANT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == [expected]

@@ -1,0 +1,257 @@
+"""Every study is a value that can be run, tuned in the paper's order and rendered."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scipy.stats import ttest_rel  # type: ignore[import-untyped]
+
+from calibrant.lab import (
+    COLUMNS,
+    STUDIES,
+    Arm,
+    Budget,
+    Claim,
+    Column,
+    Rule,
+    Stage,
+    Study,
+    judge,
+    plan,
+    render,
+)
+from calibrant.lab._parts import criterion_of
+from calibrant.lab._study import published
+from calibrant.lab._trial import Trial
+from calibrant.lab.data import DATASETS
+from calibrant.lab.figures import FIGURES
+from calibrant.lab.models import MODELS
+from calibrant.recalibration import RECALIBRATORS
+
+every_study = pytest.mark.parametrize("name", STUDIES)
+
+
+class Everything(dict[str, Any]):
+    """Rows of every trial there could be, all alike."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __getitem__(self, _: str) -> dict[str, Any]:
+        figures = dict.fromkeys(COLUMNS, 0.5)
+        return {"validation": {"none": figures}}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self[key]
+
+
+@every_study
+def test_every_study_holds_together(name: str) -> None:
+    study = STUDIES[name]
+    for claim in study.claims:
+        assert {claim.better, claim.worse} <= study.arms.keys()
+        assert claim.column in study.columns
+    for data, table in study.published.items():
+        assert table.means.keys() <= study.arms.keys(), data
+        assert all(len(means) == len(study.columns) for means in table.means.values())
+        has_spread = {all(s is not None for s in own) for own in table.spreads.values()}
+        assert has_spread == {study.spread != "none"}
+    for column in study.columns.values():
+        assert column.measure in {*COLUMNS, "error"}
+    assert study.figure is None or study.figure in FIGURES
+    assert study.budgets or study.figure in ("membership", "uncertainty")
+
+
+@every_study
+def test_every_trial_of_every_study_can_be_built(name: str) -> None:
+    study = STUDIES[name]
+    for key, budget in study.budgets.items():
+        whole = plan(name, study, budget, Everything())
+        assert len(whole.finals) == len(budget.pairs) * len(study.arms), key
+        trials = [t for own in (*whole.finals.values(), *whole.tuning.values()) for t in own]
+        assert len(trials) >= len(budget.pairs) * len(study.arms) * budget.seeds
+        for trial in trials:
+            assert trial.data in {*DATASETS, "digits"}
+            assert trial.model in MODELS
+            assert set(trial.recalibrators) <= RECALIBRATORS.keys()
+            criterion_of(trial.fit, trial.fit_settings)
+            if trial.calibration is not None:
+                criterion_of(trial.calibration, trial.calibration_settings)
+        needed = {column.after for column in study.columns.values()} - {"none"}
+        for own in whole.finals.values():
+            assert all(needed <= set(trial.recalibrators) for trial in own)
+
+
+def test_the_papers_grids_and_rules() -> None:
+    esd = STUDIES["esd-table-1"]
+    orders = {label: [stage.setting for stage in arm.stages] for label, arm in esd.arms.items()}
+    assert orders["+MMCE"] == ["weight", "calibration_settings.bandwidth"]
+    assert orders["+SB-ECE"] == ["weight", "calibration_settings.temperature"]
+    assert orders["+ESD (ours)"] == ["weight"]
+    assert len(esd.arms["+ESD (ours)"].stages[0].values) == 14
+    soft = STUDIES["soft-table-2"].arms["Focal + S-AvUC"]
+    assert [stage.setting for stage in soft.stages] == [
+        "calibration_settings.threshold",
+        "calibration_settings.temperature",
+        "weight",
+        "weight_decay",
+    ]
+    assert len(STUDIES["soft-table-2"].arms) == 18
+    assert STUDIES["soft-table-2"].rule == Rule("ece15_mass_l2", margin=0.01, relative=True)
+
+
+TWO_STAGES = Study(
+    title="", paper="", place="",
+    arms={
+        "plain": Arm(),
+        "mmce": Arm(
+            {"procedure": "joint", "calibration": "mmce", "weight": 1.0,
+             "calibration_settings": {"bandwidth": 0.4}},
+            (Stage("weight", (1.0, 2.0)), Stage("calibration_settings.bandwidth", (0.2, 0.4))),
+        ),
+        "again": Arm({"batch": 7}, after="mmce"),
+    },
+    columns={"ECE": Column("ece20"), "Acc.": Column("accuracy")},
+    rule=Rule("ece20", margin=0.015, baseline="plain"),
+    claims=(Claim("ECE", "mmce", "plain"),),
+    budgets={"quick": Budget((("digits", "mlp"),), seeds=3)},
+)  # fmt: skip
+
+
+def row(accuracy: float, error: float, test: float = 0.5) -> dict[str, Any]:
+    figures = dict.fromkeys(COLUMNS, error) | {"accuracy": accuracy}
+    tested = dict.fromkeys(COLUMNS, test)
+    return {"validation": {"none": figures}, "test": {"none": tested}, "seconds": 1.0,
+            "finished": "today"}  # fmt: skip
+
+
+def finish(rows: dict[str, Any], trials: list[Trial], told: Mapping[float, Any]) -> None:
+    for trial in trials:
+        assert trial.judged_on == "validation"
+        assert isinstance(trial.weight, float)
+        rows[trial.identity] = told[trial.weight]
+
+
+def next_trials(rows: Mapping[str, Any], study: Study = TWO_STAGES) -> list[Trial]:
+    return plan("two", study, study.budgets["quick"], rows).missing
+
+
+def test_settings_are_tuned_one_after_the_other_and_then_tested() -> None:
+    rows: dict[str, Any] = {}
+    first = next_trials(rows)
+    baselines = [trial for trial in first if trial.procedure == "plain"]
+    assert [trial.seed for trial in baselines] == [0, 1, 2]
+    assert {trial.weight for trial in first} == {None, 1.0, 2.0}
+    for trial in baselines:
+        rows[trial.identity] = row(0.90, 0.10)
+    finish(rows, [t for t in first if t.weight], {1.0: row(0.90, 0.05), 2.0: row(0.89, 0.04)})
+    second = next_trials(rows)
+    # A weight of 2 with the bandwidth it had is known already.
+    assert [(t.weight, dict(t.calibration_settings)) for t in second] == [(2.0, {"bandwidth": 0.2})]
+    finish(rows, second, {2.0: row(0.89, 0.01)})
+    third = next_trials(rows)
+    assert {(t.weight, t.calibration_settings["bandwidth"], t.batch, t.judged_on) for t in third} \
+        == {(2.0, 0.2, 512, "test"), (2.0, 0.2, 7, "test")}  # fmt: skip
+    assert sorted(t.seed for t in third) == [0, 0, 1, 1, 2, 2]
+
+
+def tuned(accuracies: tuple[float, float], errors: tuple[float, float], test: float = 0.5) -> float:
+    """The weight that is chosen, at a baseline of 90%."""
+    rows: dict[str, Any] = {}
+    for trial in next_trials(rows):
+        if trial.weight is None:
+            rows[trial.identity] = row(0.90, 0.10)
+        else:
+            i = int(trial.weight) - 1
+            rows[trial.identity] = row(accuracies[i], errors[i], test * i)
+    (choice,) = plan("two", TWO_STAGES, TWO_STAGES.budgets["quick"], rows).choices
+    assert choice["baseline"] == 0.90
+    return float(choice["value"])
+
+
+def test_the_lowest_error_within_the_margin_is_chosen() -> None:
+    assert tuned((0.90, 0.89), (0.05, 0.04)) == 2.0
+    assert tuned((0.90, 0.88), (0.05, 0.04)) == 1.0
+
+
+def test_figures_of_the_test_split_change_no_choice() -> None:
+    for test in (0.0, 0.9):
+        assert tuned((0.90, 0.89), (0.05, 0.04), test) == 2.0
+
+
+def test_where_all_lose_too_much_the_most_accurate_is_taken_and_said_so() -> None:
+    assert tuned((0.70, 0.71), (0.01, 0.04)) == 2.0
+
+
+def test_a_value_that_diverged_is_no_candidate() -> None:
+    rows: dict[str, Any] = {}
+    for trial in next_trials(rows):
+        rows[trial.identity] = row(0.9, 0.1) if trial.weight != 2.0 else {"error": "not finite"}
+    (choice,) = plan("two", TWO_STAGES, TWO_STAGES.budgets["quick"], rows).choices
+    assert [value for value, _, _ in choice["candidates"]] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "outcome"),
+    [
+        ([3.0, 3.1, 2.9], [5.5, 5.4, 5.6], "confirmed"),
+        ([5.5, 5.4, 5.6], [3.0, 3.1, 2.9], "refuted"),
+        ([3.0, 6.0, 2.0], [5.5, 5.4, 3.0], "not confirmed"),
+        ([3.0], [5.5], "not confirmed"),
+        ([3.0, 3.0], [3.0, 3.0], "not confirmed"),
+    ],
+)
+def test_verdicts(better: list[float], worse: list[float], outcome: str) -> None:
+    verdict = judge(Claim("ECE", "a", "b"), better, worse)
+    assert verdict.outcome == outcome
+    assert verdict.n == len(better)
+    if len(better) == 3:
+        assert verdict.p_value == pytest.approx(ttest_rel(better, worse).pvalue)
+
+
+def test_a_claim_may_ask_for_a_share_or_allow_some_points() -> None:
+    by_half = Claim("ECE", "a", "b", by=0.5)
+    assert judge(by_half, [2.0, 2.1, 1.9], [5.0, 5.1, 5.0]).outcome == "confirmed"
+    assert judge(by_half, [3.0, 3.1, 2.9], [5.0, 5.1, 5.0]).outcome == "refuted"
+    within = Claim("Acc.", "a", "b", within=1.5)
+    assert judge(within, [90.0, 90.1, 90.1], [91.0] * 3).outcome == "confirmed"
+    assert judge(within, [88.0, 88.1, 88.1], [91.0] * 3).outcome == "refuted"
+    higher = Claim("Acc.", "a", "b", higher=True)
+    assert judge(higher, [92.0, 92.1, 92.1], [91.0] * 3).outcome == "confirmed"
+
+
+def rendered(spread: Any) -> str:
+    study = replace(
+        TWO_STAGES,
+        spread=spread,
+        published={"digits": published("plain | 9.1 0.12 | 80.5 0.3\nmmce | 4.5 0.2 | 80 0.1")},
+    )
+    rows: dict[str, Any] = {}
+    while trials := next_trials(rows, study):
+        for trial in trials:
+            error = 0.1 + 0.01 * trial.seed if trial.calibration is None else 0.05
+            rows[trial.identity] = row(0.9, 0.1, test=error)
+    return render("two", study, "quick", rows)
+
+
+def test_the_page_has_our_means_and_spreads_beside_the_papers() -> None:
+    page = rendered("std")
+    assert "| plain | 11.00 ± 1.00 | 9.1 ± 0.12 | 11.00 ± 1.00 | 80.5 ± 0.3 | 3 |" in page
+    assert "| mmce | 5.00 ± 0.00 | 4.5 ± 0.2 |" in page
+    assert "| again | 5.00 ± 0.00 |  |" in page
+    assert "| ECE: mmce below plain | confirmed | -6.00 | 0.009 | 3 |" in page
+    assert "| digits | mmce | `weight` | 1 |" in page
+    assert "11.00 ± 0.58" in rendered("sem")
+
+
+def test_a_page_without_rows_says_so() -> None:
+    assert "No trial has finished yet." in render("two", TWO_STAGES, "quick", {})
+
+
+def test_published_numbers_are_read_as_they_stand() -> None:
+    cifar = STUDIES["esd-table-1"].published["cifar10"]
+    assert cifar.means["+ESD (ours)"] == (92.1, 3.08, 1.60, 92.1, 1.61)
+    assert cifar.spreads["+ESD (ours)"] == (0.141, 0.692, 0.089, 0.314, 0.287)
+    meta = STUDIES["meta-table-2"].published["cifar100"]
+    assert meta.means["M3: Meta-MMCE"] == (26.38, 26.41)

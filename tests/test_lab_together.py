@@ -1,0 +1,136 @@
+"""Many small models trained as one are what they would be alone."""
+
+import multiprocessing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from calibrant.lab import Engine, RunSettings, Store, Trial, open_task, run_trial, run_trials
+from calibrant.lab._together import groups_of, run_together
+from calibrant.lab.augment import Augmentation
+from calibrant.lab.data import Samples, Splits
+
+BASE = Trial("digits", "mlp", epochs=2, batch=64, lr=2e-3, recalibrators=())
+ESD: dict[str, Any] = {"procedure": "interleaved", "calibration": "rooted_esd"}
+
+GROUPS: dict[str, list[Trial]] = {
+    "plain": [BASE.but(seed=seed) for seed in (0, 1)],
+    "interleaved": [
+        BASE.but(**ESD, weight=weight, seed=seed, keep="calibrated")
+        for weight in (0.5, 4.0)
+        for seed in (0, 1)
+    ],
+    "joint": [
+        BASE.but(procedure="joint", calibration="mmce", weight=weight, optimiser="sgd", lr=0.1)
+        for weight in (0.0, 2.0)
+    ],
+}
+
+
+def told(epoch: dict[str, float | None]) -> dict[str, float]:
+    """An epoch's numbers, with -1 where there is none."""
+    return {name: -1.0 if value is None else value for name, value in epoch.items()}
+
+
+@pytest.mark.parametrize("trials", GROUPS.values(), ids=GROUPS)
+def test_rows_are_those_of_single_runs(trials: list[Trial], tmp_path: Path) -> None:
+    together = list(run_together(trials, None, Store(tmp_path / "together")))
+    alone = [run_trial(trial, None, Store(tmp_path / "alone")) for trial in trials]
+    assert [row["identity"] for row in together] == [row["identity"] for row in alone]
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours["choice"] == theirs["choice"]
+        assert ours["test"]["none"] == pytest.approx(theirs["test"]["none"], rel=1e-4, abs=1e-6)
+        for one, other in zip(ours["history"], theirs["history"], strict=True):
+            assert told(one) == pytest.approx(told(other), rel=1e-4, abs=1e-6)
+    # Otherwise the comparison would hold of models that learn nothing from their weights.
+    assert len({row["test"]["none"]["nll"] for row in together}) == len(trials)
+
+
+def images(n: int, seed: int) -> Samples:
+    rng = torch.Generator().manual_seed(seed)
+    labels = torch.arange(n) % 3
+    pixels = torch.randint(100, (n, 1, 28, 28), generator=rng) + 50 * labels[:, None, None, None]
+    return Samples(pixels.byte(), labels)
+
+
+def test_convolutions_with_augmentation_are_those_of_single_runs(tmp_path: Path) -> None:
+    splits = Splits(images(90, 0), images(30, 1), lambda: images(30, 2), 3)
+    augmentation = Augmentation((0.5,), (0.5,), padding=2, side=32)
+    task = replace(open_task(BASE, None), splits=splits, augmentation=augmentation)
+    base = Trial("made up", "lenet5", epochs=2, batch=30, recalibrators=(), **ESD, weight=1.0)
+    trials = [base.but(weight=weight) for weight in (0.5, 5.0)]
+    together = run_together(trials, None, Store(tmp_path / "together"), task=task)
+    for trial, ours in zip(trials, together, strict=True):
+        theirs = run_trial(trial, None, Store(tmp_path / "alone"), task=task)
+        assert ours["test"]["none"] == pytest.approx(theirs["test"]["none"], rel=1e-4, abs=1e-6)
+
+
+def test_what_cannot_be_stacked_is_left_to_run_alone() -> None:
+    base = BASE.but(**ESD, weight=1.0)
+    alike = [base, base.but(weight=2.0), base.but(seed=1, judged_on="validation")]
+    others: list[Trial] = [
+        base.but(weight="adaptive"),
+        base.but(lr=0.1),
+        base.but(calibration="mmce"),
+        BASE.but(procedure="meta", calibration="dece"),
+        BASE.but(model="resnet18"),
+        BASE.but(model_settings={"dropout": 0.5}),
+    ]
+    groups, rest = groups_of([*alike, *others])
+    assert groups == [alike]
+    assert set(rest) == set(others)
+
+
+def test_a_model_that_diverges_does_not_take_others_with_it(tmp_path: Path) -> None:
+    base = BASE.but(procedure="joint", calibration="mmce", optimiser="sgd", lr=0.1, weight=1.0)
+    trials = [base, base.but(weight=1e30)]
+    fine, diverged = run_together(trials, None, Store(tmp_path))
+    assert fine["test"]["none"]["accuracy"] > 0.2
+    assert "must be finite" in diverged["error"]
+
+
+def test_running_statistics_are_refused(tmp_path: Path) -> None:
+    task = open_task(BASE, None)
+
+    def build(trial: Trial, splits: Splits[Samples]) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 10))
+
+    with pytest.raises(ValueError, match="no running statistics"):
+        list(run_together(GROUPS["plain"], None, Store(tmp_path), task=replace(task, build=build)))
+
+
+def test_the_runner_trains_groups_together_and_the_rest_alone(tmp_path: Path) -> None:
+    told: list[str] = []
+    trials = [*GROUPS["plain"], BASE.but(lr=0.1)]
+    settings = RunSettings(None, tmp_path, together=True, engine=Engine.local)
+    rows = run_trials(trials, settings, told.append)
+    assert rows.keys() == {trial.identity for trial in trials}
+    again: list[str] = []
+    run_trials(trials, settings, again.append)
+    assert again == ["3 of 3 trials are in the store already."]
+    assert len(told) == 3
+
+
+def test_no_trial_is_begun_that_would_not_finish_in_time(tmp_path: Path) -> None:
+    told: list[str] = []
+    trials = [BASE.but(seed=seed) for seed in range(3)]
+    settings: Any = RunSettings(None, tmp_path, stop_after=0.01)
+    rows = run_trials(trials, settings, told.append)
+    assert len(rows) <= 1
+    assert "were left for another time" in told[-1]
+
+
+def test_a_worker_that_dies_is_told_and_what_was_finished_is_kept(tmp_path: Path) -> None:
+    settings = RunSettings(None, tmp_path, workers=1, threads=1)
+
+    def kill_after_the_first(line: str) -> None:
+        (worker,) = multiprocessing.active_children()
+        worker.kill()
+
+    with pytest.raises(ChildProcessError, match="a worker process died, after 1 of 3 trials"):
+        run_trials([BASE.but(seed=seed) for seed in range(3)], settings, kill_after_the_first)
+    assert set(Store(tmp_path).rows()) == {BASE.identity}
