@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from calibrant.lab import (
     render,
 )
 from calibrant.lab._parts import criterion_of
+from calibrant.lab._store import read_lines
 from calibrant.lab._study import published
 from calibrant.lab._trial import Trial
 from calibrant.lab.data import DATASETS
@@ -255,3 +257,13 @@ def test_published_numbers_are_read_as_they_stand() -> None:
     assert cifar.spreads["+ESD (ours)"] == (0.141, 0.692, 0.089, 0.314, 0.287)
     meta = STUDIES["meta-table-2"].published["cifar100"]
     assert meta.means["M3: Meta-MMCE"] == (26.38, 26.41)
+
+
+def test_pages_of_stored_results_are_their_rows_rendered() -> None:
+    folder = Path(__file__).parents[1] / "results"
+    pages = [path for path in folder.glob("*-*.md") if path.with_suffix(".jsonl").exists()]
+    assert pages
+    for page in pages:
+        name, _, budget = page.stem.rpartition("-")
+        rows = {row["identity"]: row for row in read_lines(page.with_suffix(".jsonl"))}
+        assert page.read_text().startswith(render(name, STUDIES[name], budget, rows))

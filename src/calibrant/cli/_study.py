@@ -22,7 +22,7 @@ Examples:
   calibrant study run esd-table-1 --budget minutes --data ~/data --workers 2
   calibrant study status esd-table-1 --budget quick
   calibrant study render esd-table-1 --budget quick --results results
-  calibrant study pending objectives > trials.jsonl  # for calibrant.lab.worker elsewhere
+  calibrant study pending objectives > trials.jsonl  # for another machine
 """
 
 study_app = typer.Typer(

@@ -19,7 +19,7 @@ Examples:
   calibrant train mnist lenet5 --data ~/data --epochs 5
   calibrant train cifar10 resnet18 --data ~/data --procedure interleaved \\
       --calibration rooted_esd --weight 1 --precision bfloat16 --out runs/esd
-  calibrant train digits mlp --fit focal --set fit_settings='{"gamma": 2}' --json
+  calibrant train digits mlp --fit focal --set fit_settings='{"gamma": 2}'
 """
 
 
