@@ -15,8 +15,10 @@ from peers import inputs
 from torch import Tensor
 
 from calibrant import (
+    BetaCalibration,
     Criterion,
     Predictions,
+    VennAbers,
     brier,
     calibration_tests,
     class_wise,
@@ -32,6 +34,7 @@ from calibrant import (
 
 RECORDED = json.loads((Path(__file__).parent / "peers" / "figures.json").read_text())
 FIGURES: dict[str, float] = RECORDED["figures"]
+MAPS = json.loads((Path(__file__).parent / "peers" / "maps.json").read_text())
 LOGITS = Path(__file__).parents[2] / "shared" / "data" / "logits"
 
 by_mass = partial(ece, binning="mass")
@@ -162,3 +165,18 @@ def test_published_logits_have_the_error_that_was_published() -> None:
     predictions = Predictions(torch.from_numpy(logits), torch.from_numpy(labels))
     assert round(100 * top_label(ece)(predictions).item(), 2) == 4.75
     assert round(100 * evaluate(logits, labels, draws=2)["ece"].value, 2) == 4.75
+
+
+def test_fitted_maps_are_those_of_their_authors_packages() -> None:
+    chance, happened = (torch.from_numpy(part) for part in inputs.chances(500))
+    asked = torch.from_numpy(inputs.asked()).logit()
+    beta = BetaCalibration().fit(chance.logit(), happened, folds=0).predict_proba(asked)
+    # betacal stops where scikit-learn's solver does.
+    torch.testing.assert_close(
+        beta, torch.tensor(MAPS["beta"], dtype=torch.float64), rtol=1e-3, atol=1e-4
+    )
+    venn = VennAbers().fit(chance.logit(), happened, folds=0)
+    both = torch.stack(venn.interval(asked), dim=1)
+    torch.testing.assert_close(both, torch.tensor(MAPS["venn_abers_both"], dtype=torch.float64))
+    merged = venn.predict_proba(asked)
+    torch.testing.assert_close(merged, torch.tensor(MAPS["venn_abers"], dtype=torch.float64))

@@ -28,6 +28,11 @@ def chances(n: int = 20_000) -> tuple[Array, Array]:
     return chance, (random.random_sample(n) < chance**1.05).astype(np.int64)
 
 
+def asked() -> Array:
+    """Chances to ask a fitted map about."""
+    return np.linspace(0.02, 0.98, 11)
+
+
 def saturated() -> tuple[Array, Array]:
     """Answers at 0.95 that are always right, and as many at 1.0 of which one in ten is wrong."""
     probs = np.zeros((1000, CLASSES))
