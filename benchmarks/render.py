@@ -8,6 +8,7 @@ from pathlib import Path
 
 from record import RESULTS, Row, read
 from render_evaluation import evaluation_section
+from render_fits import fits_section, procedures_section
 from render_linear import language_model_section, linear_section
 from render_report import report_section
 from statistics_page import sections
@@ -30,11 +31,14 @@ gradient, in float64, to one part in a thousand million.
 python benchmarks/measures.py --device cpu    # about three minutes; --quick for ten seconds
 python benchmarks/measures.py --device cuda   # about two minutes
 python benchmarks/step.py                     # one minute, on a GPU
+python benchmarks/procedures.py               # two minutes, on a GPU
+python benchmarks/temperature.py              # ten seconds, on a GPU
 python benchmarks/kernels.py                  # two minutes, on a GPU
 python benchmarks/linear.py                   # one minute, on a GPU
 python benchmarks/language_model.py           # one minute, on a GPU
 python benchmarks/evaluation.py               # half an hour, where the peers are installed
 python benchmarks/report.py                   # two minutes
+python benchmarks/recalibration.py            # eight minutes, where the peers are installed
 python benchmarks/render.py                   # this page
 ```
 
@@ -85,6 +89,7 @@ def main() -> None:
     if path.exists():
         rows = read(path)
         parts += ["## A training step\n", _setting(rows[0]), STEP, _steps(rows)]
+    parts += procedures_section(_setting, _table)
     path = RESULTS / "kernels-cuda.csv"
     if path.exists():
         rows = read(path)
@@ -92,6 +97,7 @@ def main() -> None:
     parts += linear_section(_setting, _table)
     parts += language_model_section(_setting, _table)
     parts += evaluation_section(_setting, _table)
+    parts += fits_section(_setting, _table)
     parts += report_section(_setting, _table)
     parts += sections(_setting, _table)
     README.write_text("\n".join(parts))
