@@ -10,7 +10,7 @@ from record import RESULTS, Row, read
 from render_evaluation import evaluation_section
 from render_fits import fits_section, procedures_section
 from render_linear import language_model_section, linear_section
-from render_report import report_section
+from render_report import log_section, report_section
 from statistics_page import sections
 
 README = Path(__file__).parent / "README.md"
@@ -99,6 +99,7 @@ def main() -> None:
     parts += evaluation_section(_setting, _table)
     parts += fits_section(_setting, _table)
     parts += report_section(_setting, _table)
+    parts += log_section(_setting, _table)
     parts += sections(_setting, _table)
     README.write_text("\n".join(parts))
     print(f"wrote {README}")

@@ -34,3 +34,24 @@ def report_section(
         for row in rows
     ]
     return ["## The report\n", setting(rows[0]), TEXT, table(header, body, 1)]
+
+
+LOG = """\
+A prediction log of confidences and outcomes in Parquet, measured by `calibrant evaluate --stream`
+as a user runs it: the whole process, libraries included, of which the short log shows the share.
+"""
+
+
+def log_section(
+    setting: Callable[[Row], str],
+    table: Callable[[Sequence[str], Iterable[Sequence[str]], int], str],
+) -> list[str]:
+    """Time and memory of logs, if results exist."""
+    path = RESULTS / "prediction-log-cpu.csv"
+    if not path.exists():
+        return []
+    rows = read(path)
+    header = ["rows", "seconds", "of the processor", "peak, MiB", "file, MiB"]
+    names = ("clock_seconds", "processor_seconds", "peak_mib", "file_mib")
+    body = [[f"{int(row['rows']):,}", *(f"{float(row[n]):,.0f}" for n in names)] for row in rows]
+    return ["## Prediction logs\n", setting(rows[0]), LOG, table(header, body, 0)]
