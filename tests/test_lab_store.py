@@ -111,3 +111,9 @@ def test_a_receipt_holds_only_for_what_is_written(tmp_path: Path) -> None:
     for forged in (None, Receipt(receipt.path, "b"), Receipt(tmp_path / "nowhere", "a")):
         with pytest.raises(PermissionError, match="opens once the selection is written"):
             check_receipt(forged)
+
+
+def test_a_row_without_an_identity_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(ValueError, match="line 1 has none"):
+        Store(tmp_path).rows()

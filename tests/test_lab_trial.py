@@ -333,3 +333,23 @@ def test_every_seed_and_stream_draws_numbers_of_its_own() -> None:
         for stream in (0, 1)
     }
     assert len(firsts) == 20
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"seed": 1.5}, "seed must be a whole number from 0 on; got 1.5"),
+        ({"history_every": 0}, "history_every must be a whole number from 1 on; got 0"),
+        ({"fit": None}, "fit must be a name; got None"),
+        ({"recalibrators": ["foo"]}, "got 'foo'"),
+    ],
+)
+def test_a_trial_that_could_not_run_is_refused_before_it_does(
+    settings: dict[str, Any], said: str, unchecked_types: None
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        Trial.from_dict({"data": "digits", "model": "mlp", **settings})
+
+
+def test_whole_numbers_and_floats_make_one_trial() -> None:
+    assert Trial("digits", "mlp", lr=1).identity == Trial("digits", "mlp", lr=1.0).identity

@@ -141,3 +141,9 @@ def test_samples_that_are_all_alike_give_the_strongest_penalty() -> None:
 def test_refuses_fewer_than_two_parts_to_judge_a_strength() -> None:
     with pytest.raises(ValueError, match="strength_folds must be a whole number, at least 2"):
         MatrixScaling(strength_folds=1).fit(torch.randn(9, 3), torch.arange(9) % 3)
+
+
+def test_logits_too_large_for_their_squares_are_refused(rng: torch.Generator) -> None:
+    logits = 1e200 * torch.randn(60, 3, generator=rng, dtype=torch.float64)
+    with pytest.raises(ValueError, match="must be of a size whose squares can be added up"):
+        MatrixScaling(strength=1.0).fit(logits, torch.arange(60) % 3, folds=0)

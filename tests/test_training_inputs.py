@@ -212,3 +212,12 @@ def test_a_schedule_that_waits_for_a_number(tmp_path: Path) -> None:
             epochs=1,
             lr_schedule=torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser),
         )
+
+
+def test_held_out_batches_of_one_sample(tmp_path: Path) -> None:
+    refused(
+        ValueError,
+        "batches of calibration_loader must hold at least 2 samples",
+        tmp_path / "run.pt",
+        calibration_loader=DataLoader(samples(20), batch_size=1),
+    )

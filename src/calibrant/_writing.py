@@ -22,14 +22,16 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ...     place.read_text()
     'all of it'
     """
-    place = Path(path)
+    place = Path(os.path.realpath(path))  # a link stays one, and its target is written
+    if place.exists() and not place.is_file():
+        raise ValueError(f"{path} must be a file that can be written anew; it is something else.")
     handle, draft = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
     try:
         with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(draft, _usual_mode())
+        os.chmod(draft, place.stat().st_mode & 0o777 if place.exists() else _usual_mode())
         os.replace(draft, place)
     except BaseException:
         Path(draft).unlink(missing_ok=True)

@@ -27,7 +27,7 @@ Outcome = Annotated[str | None, column("Whether it was right, 0 or 1.")]
 Weights = Annotated[str | None, column("How much each row counts.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Draws = Annotated[int, typer.Option(metavar="N", help="Resamples behind the intervals.")]
-Seed = Annotated[int, typer.Option(metavar="N", help="Of the resamples.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of the resamples.")]
 
 
 def fail_above(what: str) -> Any:

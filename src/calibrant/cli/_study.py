@@ -56,7 +56,9 @@ def list_studies(json: Json = False) -> int:
         return 0
     width = max(map(len, told))
     for name, about in told.items():
-        budgets = ", ".join(f"{key}: {count} trials" for key, count in about["budgets"].items())
+        budgets = ", ".join(
+            f"{key}: {count} trial{'s' * (count != 1)}" for key, count in about["budgets"].items()
+        )
         line = f"{name:{width}}  {STUDIES[name].heading} ({budgets or 'no training'})"
         print(fill(line, 80, subsequent_indent=" " * (width + 2)))
     return 0

@@ -34,7 +34,16 @@ def devices(given: str | None) -> tuple[str, ...]:
     """Those that were named, or the GPU if there is one."""
     if given is None:
         given = "cuda" if torch.cuda.is_available() else "cpu"
-    return tuple(given.split(","))
+    names = tuple(given.split(","))
+    for name in names:
+        try:
+            torch.empty(0, device=name)
+        except (RuntimeError, AssertionError) as wrong:
+            raise ValueError(
+                f"device must be one that this machine has, such as cpu; got {name!r}. "
+                "See calibrant doctor."
+            ) from wrong
+    return names
 
 
 def trials(study: Study, budget: str) -> int:

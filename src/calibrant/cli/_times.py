@@ -104,7 +104,13 @@ def beginning(window: int, length: int) -> str:
     >>> beginning(20_000, 86_400), beginning(480_001, 3_600)
     ('2024-10-04', '2024-10-04 01:00')
     """
-    begins = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=_origin(length) + window * length)
+    first = datetime(1970, 1, 1, tzinfo=UTC)
+    try:
+        begins = first + timedelta(seconds=_origin(length) + window * length)
+    except OverflowError as wrong:
+        raise ValueError(
+            "times must lie in the years 1 to 9999, windows included; got one at the very edge."
+        ) from wrong
     if length % _UNITS["d"] == 0:
         return f"{begins:%Y-%m-%d}"
     return f"{begins:%Y-%m-%d %H:%M}" if length % 60 == 0 else f"{begins:%Y-%m-%d %H:%M:%S}"

@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 
 from ..lab import Store, Trial, run_trial
 from ..training import Epoch
 from ._output import as_json, write
+from ._study_choice import devices
 
 TRAIN_EXAMPLES = """
 \b
@@ -82,7 +82,7 @@ def train(
             **_parsed(settings or []),
         }
     )
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    (place, *_) = devices(device)
     row = run_trial(trial, data, Store(out), device=place, after_epoch=_told, out=out)
     if json:
         write(as_json(row), None)

@@ -46,7 +46,15 @@ class Store:
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """Every finished trial by its identity; of one that ran twice, the last."""
-        return {row["identity"]: row for row in read_lines(self.folder / "rows.jsonl")}
+        path = self.folder / "rows.jsonl"
+        rows = read_lines(path)
+        for number, row in enumerate(rows, start=1):
+            if not isinstance(row, dict) or "identity" not in row:
+                raise ValueError(
+                    f"{path} must hold finished trials, each with its identity; line {number} has "
+                    "none. Remove that line, or name another store."
+                )
+        return {row["identity"]: row for row in rows}
 
     def choose(self, identity: str, choice: Mapping[str, Any]) -> Receipt:
         """Write down which weights were chosen, before anything is tested."""

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from ..recalibration import RECALIBRATORS
+
 Procedure = Literal["plain", "joint", "interleaved", "two_phase", "meta"]
 Optimiser = Literal["adamw", "sgd"]
 Schedule = Literal["cosine", "constant", "steps"]
@@ -24,6 +26,8 @@ _WORDS: dict[str, Any] = {
     "keep": Keep,
     "judged_on": JudgedOn,
 }
+_NAMES = ("data", "model", "fit")
+_COUNTS = {"seed": 0, "bins": 1, "history_every": 1}
 _SLICED = ("interleaved", "two_phase", "meta")
 
 
@@ -96,6 +100,9 @@ class Trial:
     history_every: int | None = None
 
     def __post_init__(self) -> None:
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, value in _typed(given).items():
+            object.__setattr__(self, name, value)
         for name, word in _WORDS.items():
             if getattr(self, name) not in get_args(word):
                 raise ValueError(
@@ -128,6 +135,19 @@ class Trial:
             raise ValueError(
                 f"held_out must be above 0 for a {self.procedure} trial; got {self.held_out!r}. "
                 "The papers hold out 0.1."
+            )
+        for name in _NAMES:
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} must be a name; got {getattr(self, name)!r}.")
+        for name, least in _COUNTS.items():
+            count = getattr(self, name)
+            whole = isinstance(count, int) and not isinstance(count, bool)
+            if not (whole and count >= least) and not (count is None and name == "history_every"):
+                raise ValueError(f"{name} must be a whole number from {least} on; got {count!r}.")
+        unknown = [name for name in self.recalibrators if name not in RECALIBRATORS]
+        if unknown:
+            raise ValueError(
+                f"recalibrators must be names of {', '.join(RECALIBRATORS)}; got {unknown[0]!r}."
             )
         if self.epochs < 1 or self.batch < 1:
             raise ValueError(

@@ -38,7 +38,7 @@ def judged(
         return replace(report, message=f"{outcome.message} {reason}".strip())
     return replace(
         report,
-        folds=folds,
+        folds=int(fold_index(predictions, folds).max()) + 1,
         nll_before=nll(predictions).item(),
         nll_after=nll(held_out).item(),
         ece_before=top_label(ece)(predictions).item(),

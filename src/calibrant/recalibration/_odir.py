@@ -55,7 +55,13 @@ def fit_affine(
     penalty = odir.of(predictions.classes).to(scores.device)
     problem = SoftmaxFit.of(predictions, Affine(), penalty, scores)
     problem.tolerance = tolerance or problem.tolerance
-    return minimise(problem, scaled_identity(problem) if start is None else start)
+    try:
+        return minimise(problem, scaled_identity(problem) if start is None else start)
+    except torch.linalg.LinAlgError as wrong:  # type: ignore[attr-defined]
+        raise ValueError(
+            "logits must be of a size whose squares can be added up; got up to "
+            f"{scores.abs().amax().item():.3g}. Divide them by a number first."
+        ) from wrong
 
 
 def apply_affine(point: Tensor, scores: Tensor) -> Tensor:

@@ -52,6 +52,8 @@ def severities_of(told: Told, severity: Numbers, settings: Settings) -> list[Gro
             "severity must hold a number per sample, 0 where nothing was shifted; got "
             f"{given.dtype}. For names pass groups."
         ) from wrong
+    if not np.isfinite(numbers).all():
+        raise ValueError("severity must be finite for every sample; got NaN or infinity.")
     spelt = np.array([f"{x:g}" for x in numbers.reshape(-1)]).reshape(numbers.shape)
     found = groups_of(told, spelt, settings)
     return sorted(found, key=lambda one: float(one.name))

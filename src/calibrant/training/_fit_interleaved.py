@@ -115,7 +115,7 @@ def fit_interleaved(
     _check_concatenation(concatenate, model, forward, schedule)
     together = is_parallel(model)
     check_loader("train_loader", train_loader, together=together)
-    check_loader("calibration_loader", calibration_loader, together=together)
+    check_loader("calibration_loader", calibration_loader, together=together, fewest=2)
     fit, calibration = of_all_ranks(fit, together), of_all_ranks(calibration, together)
     step = Step(model, optimiser, autocast=autocast, clip=clip)
     seen: dict[str, Any] = {}  # by the step under way, for the weight to learn from

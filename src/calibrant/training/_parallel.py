@@ -6,7 +6,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel
 
 from ..criteria import Criterion, across_ranks
@@ -18,6 +17,9 @@ def is_parallel(model: nn.Module) -> bool:
     """Whether several processes train this model together."""
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return False
+    # Slow to import, and needed by nobody who trains in one process.
+    from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
+
     return isinstance(model, DistributedDataParallel | FullyShardedDataParallel | FSDPModule)
 
 

@@ -34,20 +34,25 @@ def check_model(model: nn.Module, optimiser: Optimizer) -> None:
         )
 
 
-def check_loader(name: str, loader: Iterable[Any], *, together: bool) -> None:
+def check_loader(name: str, loader: Iterable[Any], *, together: bool, fewest: int = 1) -> None:
     """A loader that can be gone through again, is not empty, and knows more than one class.
+
+    - `fewest`: samples that the first batch must have, those of all processes together.
 
     Reads one batch, and more only while every label is the same. Processes that train
     `together` come to one verdict, since one that stops alone leaves the others waiting.
     """
     if not isinstance(loader, Iterable):
-        raise TypeError(f"{name} must yield batches; got {type(loader).__name__}.")
+        raise TypeError(
+            f"{name} must yield batches; got {type(loader).__name__}. Wrap a data set in a "
+            "DataLoader."
+        )
     if isinstance(loader, Iterator):
         raise TypeError(
             f"{name} must begin anew at each epoch; got {type(loader).__name__}, which runs out. "
             "Pass a DataLoader or a list of batches."
         )
-    low, high, batches, told = float("inf"), -float("inf"), 0, True
+    low, high, batches, told, first = float("inf"), -float("inf"), 0, True, fewest
     with undisturbed(loader):
         for batch in loader:
             batches += 1
@@ -56,16 +61,23 @@ def check_loader(name: str, loader: Iterable[Any], *, together: bool) -> None:
                 told = False
                 break
             kept = labels[labels >= 0]
+            first = kept.numel() if batches == 1 else first
             if kept.numel():
                 low, high = min(low, kept.min().item()), max(high, kept.max().item())
             if low < high:
                 break
-    counts, lows, highs, tolds = zip(*gathered((batches, low, high, told), together), strict=True)
+    seen = gathered((batches, low, high, told, first), together)
+    counts, lows, highs, tolds, firsts = zip(*seen, strict=True)
     low, high = min(lows), max(highs)
     if min(counts) == 0:
         raise ValueError(
             f"{name} must yield at least one batch; got none. With drop_last=True it needs a whole "
             "batch of samples: lower batch_size, or hold out more of them."
+        )
+    if sum(firsts) < fewest:
+        raise ValueError(
+            f"batches of {name} must hold at least {fewest} samples, for calibration belongs to "
+            f"many of them; got {sum(firsts)} in the first. Raise batch_size."
         )
     if all(tolds) and low >= high:
         raise ValueError(

@@ -43,6 +43,8 @@ def corrupt(images: Tensor, name: str, severity: int, *, seed: int = 0) -> Tenso
             f"images must be bytes of shape (n, 3, {SIDE}, {SIDE}), as CIFAR's are and for which "
             f"the constants were made; got {images.dtype} of shape {tuple(images.shape)}."
         )
+    if len(images) == 0:
+        return images.clone()
     corruption = CORRUPTIONS[name]
     constants = corruption.constants[severity - 1]
     digest = hashlib.sha256(f"{seed} {name} {severity}".encode()).digest()
@@ -51,4 +53,4 @@ def corrupt(images: Tensor, name: str, severity: int, *, seed: int = 0) -> Tenso
         corruption.apply(part.float(), draws, *constants).clamp(0, 255).byte()
         for part in images.split(CHUNK)
     ]
-    return torch.cat(worse) if worse else images
+    return torch.cat(worse)
