@@ -7,7 +7,14 @@ from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 from calibrant import Predictions, nll
-from calibrant.recalibration import DirichletCalibration, MatrixScaling, _affine, _odir
+from calibrant.recalibration import (
+    DirichletCalibration,
+    MatrixScaling,
+    Recalibrator,
+    VectorScaling,
+    _affine,
+    _odir,
+)
 from calibrant.recalibration._folds import folds_of
 
 both = pytest.mark.parametrize("method", [MatrixScaling, DirichletCalibration])
@@ -143,7 +150,18 @@ def test_refuses_fewer_than_two_parts_to_judge_a_strength() -> None:
         MatrixScaling(strength_folds=1).fit(torch.randn(9, 3), torch.arange(9) % 3)
 
 
-def test_logits_too_large_for_their_squares_are_refused(rng: torch.Generator) -> None:
-    logits = 1e200 * torch.randn(60, 3, generator=rng, dtype=torch.float64)
-    with pytest.raises(ValueError, match="must be of a size whose squares can be added up"):
-        MatrixScaling(strength=1.0).fit(logits, torch.arange(60) % 3, folds=0)
+@pytest.mark.parametrize("scale", [1e4, 1e200])
+@pytest.mark.parametrize("kind", [MatrixScaling, VectorScaling])
+def test_the_size_of_the_logits_does_not_matter(
+    kind: type[Recalibrator], scale: float, rng: torch.Generator
+) -> None:
+    logits = torch.randn(200, 3, generator=rng, dtype=torch.float64)
+    labels = torch.multinomial(logits.softmax(dim=1), 1, generator=rng)[:, 0]
+    settings = {"strength": 0.0, "intercept": 0.0} if kind is MatrixScaling else {}
+    usual, large = (
+        kind(ridge=0.0, **settings).fit(each, labels, folds=0) for each in (logits, scale * logits)
+    )
+    assert large.report_.converged
+    assert_close(
+        large.predict_proba(scale * logits), usual.predict_proba(logits), rtol=0, atol=1e-6
+    )

@@ -113,3 +113,12 @@ def test_a_step_that_overshoots_is_shortened_until_the_value_falls(rng: torch.Ge
     found = _newton.minimise(problem, problem.identity)
     assert found is not None
     assert values[-1] <= min(values) + 1e-12
+
+
+def test_large_logits_that_know_nothing_are_fitted_all_the_same(rng: torch.Generator) -> None:
+    logits = torch.randn(20, 6, generator=rng, dtype=torch.float64)
+    labels = torch.randint(6, (20,), generator=rng)
+    fits = [VectorScaling().fit(scale * logits, labels, folds=0) for scale in (1.0, 1e3)]
+    assert all(each.report_.converged for each in fits)
+    said = [each.predict_proba(s * logits) for each, s in zip(fits, (1.0, 1e3), strict=True)]
+    assert_close(said[0], said[1], rtol=0, atol=1e-3)  # the ridge pulls elsewhere

@@ -22,6 +22,10 @@ class Affine(LinearMap):
         """Ones on the diagonal."""
         return torch.eye(classes, classes + 1, dtype=torch.float64)
 
+    def in_units(self, ones: Tensor, unit: float) -> Tensor:
+        """The matrix."""
+        return torch.cat([unit * ones[:, :-1], ones[:, -1:]], dim=1)
+
     def push(self, coefficients: Tensor, scores: Tensor) -> Tensor:
         """Each row of scores times the matrix, and shifted."""
         return torch.addmm(coefficients[:, -1], scores, coefficients[:, :-1].T)

@@ -18,6 +18,10 @@ class LinearMap(ABC):
         """Coefficients that change nothing."""
 
     @abstractmethod
+    def in_units(self, ones: Tensor, unit: float) -> Tensor:
+        """Coefficients of one, with those that multiply scores made `unit`."""
+
+    @abstractmethod
     def push(self, coefficients: Tensor, scores: Tensor) -> Tensor:
         """Logits, for a block of rows."""
 

@@ -1,6 +1,6 @@
 """Off-diagonal and intercept regularisation, its strength chosen by cross-validation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -55,13 +55,9 @@ def fit_affine(
     penalty = odir.of(predictions.classes).to(scores.device)
     problem = SoftmaxFit.of(predictions, Affine(), penalty, scores)
     problem.tolerance = tolerance or problem.tolerance
-    try:
-        return minimise(problem, scaled_identity(problem) if start is None else start)
-    except torch.linalg.LinAlgError as wrong:  # type: ignore[attr-defined]
-        raise ValueError(
-            "logits must be of a size whose squares can be added up; got up to "
-            f"{scores.abs().amax().item():.3g}. Divide them by a number first."
-        ) from wrong
+    begin = scaled_identity(problem) if start is None else start * problem.units
+    found = minimise(problem, begin)
+    return None if found is None else replace(found, point=found.point / problem.units)
 
 
 def apply_affine(point: Tensor, scores: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """The likelihood of labels under a softmax of a linear map of scores, block by block."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ _SMALL = 2**18
 # Up to this many scores their probabilities are kept, since many products are asked for at one
 # point: 128 megabytes at most.
 _KEPT = 2**25
+# Scores up to this size are taken as they are.
+_USUAL = 256.0
 # Up to as many coefficients the last digits are worth their time.
 _FEW = 2000
 
@@ -31,6 +34,9 @@ class SoftmaxFit:
     - `scores`: $x$, one row per sample; `labels`: $y$; `weights`: $\omega$, or None for ones.
     - `strength`: $\rho$, one per coefficient, not negative.
 
+    Scores far larger than logits usually are, are divided by a power of two, so that coefficients
+    are of the order of one. Points are in terms of those: divide them by `units` to read them.
+
     Of large problems nothing the size of the scores is kept: probabilities are made anew for each
     block of rows, in the dtype of the scores. Sums over blocks are kept in double precision.
     """
@@ -41,6 +47,7 @@ class SoftmaxFit:
     map: LinearMap
     strength: Tensor | float = 0.0
     total: float = field(init=False)
+    units: Tensor = field(init=False)
     _observed: Tensor = field(init=False)
     _largest: float = field(init=False)
     _log_mass: tuple[Tensor, Tensor] = field(init=False)
@@ -53,9 +60,14 @@ class SoftmaxFit:
         self.total = float(len(self.labels) if self.weights is None else self.weights.sum())
         self.identity = self.map.identity(self.scores.shape[1]).to(self.scores.device)
         self._log_mass = (torch.empty(0), torch.empty(0))
+        unit = _unit_of(float(self.scores.abs().amax()))
+        self.units = self.map.in_units(torch.ones_like(self.identity), unit)
+        if unit > 1:
+            self.scores = self.scores / unit
+        self.identity = self.identity * self.units
         self._largest = max(1.0, float(self.scores.abs().amax()))
         penalty = torch.as_tensor(self.strength, dtype=torch.float64).to(self.identity.device)
-        self.penalty = penalty.expand_as(self.identity)
+        self.penalty = penalty.expand_as(self.identity) / self.units / self.units
         self.bounded = bool((self.penalty > 0).all())
         exact = self.scores.dtype == torch.float64 and self.identity.numel() <= _FEW
         self.tolerance = 1e-10 if exact else 3e-7
@@ -168,3 +180,10 @@ class SoftmaxFit:
                 self.labels[part],
                 None if weights is None else weights[part],
             )
+
+
+def _unit_of(largest: float) -> float:
+    """A power of two that brings scores down to the usual size, or one."""
+    if not _USUAL < largest < math.inf:
+        return 1.0
+    return 2.0 ** math.ceil(math.log2(largest / _USUAL))

@@ -58,7 +58,8 @@ class VectorScaling(Recalibrator):
         best = minimise(problem, scaled_identity(problem))
         if best is None:
             refuse(predictions, "a scale or a shift", "ridge=1e-6")
-        self._learn(weight_=best.point[0], bias_=best.point[1])
+        weight, bias = best.point / problem.units
+        self._learn(weight_=weight, bias_=bias)
         return Outcome(best.converged, best.iterations)
 
     def _transform(self, logits: Float[Tensor, "n classes"]) -> Float[Tensor, "n classes"]:
@@ -71,6 +72,10 @@ class Diagonal(LinearMap):
     def identity(self, classes: int) -> Tensor:
         """Scales of one, shifts of zero."""
         return torch.tensor([[1.0], [0.0]], dtype=torch.float64).repeat(1, classes)
+
+    def in_units(self, ones: Tensor, unit: float) -> Tensor:
+        """The scales."""
+        return torch.stack([unit * ones[0], ones[1]])
 
     def push(self, coefficients: Tensor, scores: Tensor) -> Tensor:
         """Scaled and shifted scores."""
