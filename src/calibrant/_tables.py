@@ -17,11 +17,6 @@ BLOCK_BYTES = 2**19
 # Below this a table is in the cache as it is, and definitions are as fast.
 WORTH_IT = 2**15
 
-# Rows this long are searched for their maximum as fast as they are read, its place included.
-WIDE = 256
-# A search reads everything once, so it is handed to the cores in few, large parts.
-_PART_BYTES = 2**24
-
 # Numbers of a table of probabilities whose signs and sums are looked at.
 _LOOKED_AT = 2**18
 
@@ -90,12 +85,8 @@ def side_by_side(work: Callable[[slice], None], parts: list[slice]) -> None:
     return None
 
 
-def largest_of_rows(
-    probabilities: Float[Tensor, "n classes"],
-) -> tuple[Float[Tensor, " n"], Int[Tensor, " n"] | None]:
+def largest_of_rows(probabilities: Float[Tensor, "n classes"]) -> Float[Tensor, " n"]:
     """The largest entry of each row, off the graph; a sentence where these are no probabilities.
-
-    With it comes its first place, where that is found on the way.
 
     Every maximum is looked at: of C chances it lies between 1/C and 1, and NaN shows in it. Of
     a table of more than half a million numbers, signs and sums are looked at in some rows only,
@@ -103,25 +94,21 @@ def largest_of_rows(
     """
     check_probability_table(probabilities)
     table = probabilities.detach()
-    place = None
-    if _searched(table) and table.shape[1] >= WIDE:
-        place = first_largest(table)
-        largest = table.gather(1, place[:, None]).squeeze(1)
-    else:
-        largest = table.amax(dim=1)
+    largest = table.amax(dim=1)
     if torch.compiler.is_compiling() or is_transformed(table):
-        return largest, None
+        return largest
     check_probabilities(table[:: max(1, table.numel() // _LOOKED_AT)])
     tolerance = 2e-2 if table.dtype in HALF else 1e-3
     least = (1 - tolerance) / table.shape[1]
     if not bool(((largest >= least) & (largest <= 1 + tolerance)).all()):
         check_probabilities(table)
-    return largest, place
+    return largest
 
 
 def first_largest(table: Float[Tensor, "n classes"]) -> Int[Tensor, " n"]:
     """The first of the largest entries of each row, as NumPy finds it, faster than torch."""
-    if not _searched(table):
+    plain = unrecorded(table) and table.dtype in (torch.float32, torch.float64)
+    if not plain or table.numel() < WORTH_IT:
         return table.argmax(dim=1)
     numbers = table.detach().numpy()
     found = np.empty(len(numbers), dtype=np.int64)
@@ -129,14 +116,8 @@ def first_largest(table: Float[Tensor, "n classes"]) -> Int[Tensor, " n"]:
     def look(rows: slice) -> None:
         np.argmax(numbers[rows], axis=1, out=found[rows])
 
-    side_by_side(look, list(blocks(table, max(1, _PART_BYTES // BLOCK_BYTES))))
+    side_by_side(look, list(blocks(table)))
     return torch.from_numpy(found)
-
-
-def _searched(table: Tensor) -> bool:
-    """Whether NumPy can search the table, and it is worth the while."""
-    numbers = table.dtype in (torch.float32, torch.float64)
-    return numbers and table.numel() >= WORTH_IT and unrecorded(table)
 
 
 def first_largest_of(

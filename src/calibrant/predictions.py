@@ -203,7 +203,7 @@ class Predictions:
         """
         if probabilities.ndim == 1:
             probabilities = torch.stack([1 - probabilities, probabilities], dim=1)
-        return _OfProbabilities(probabilities, labels, weights, *largest_of_rows(probabilities))
+        return _OfProbabilities(probabilities, labels, weights, largest_of_rows(probabilities))
 
     @classmethod
     def _unchecked(cls, logits: Tensor, labels: Tensor, weights: Tensor | None) -> "Predictions":
@@ -423,12 +423,7 @@ class _OfProbabilities(Predictions):
     _given: Tensor
 
     def __init__(
-        self,
-        given: Tensor,
-        labels: Tensor,
-        weights: Tensor | None,
-        largest: Tensor,
-        place: Tensor | None,
+        self, given: Tensor, labels: Tensor, weights: Tensor | None, largest: Tensor
     ) -> None:
         check_table("probabilities", given)
         check_labels(labels, given)
@@ -437,8 +432,6 @@ class _OfProbabilities(Predictions):
         known = {"probs": probs}
         if unrecorded(probs) and not probs.requires_grad:
             known["confidence"] = largest.to(probs.dtype)
-            if place is not None:
-                known["predicted"] = place
         parts: dict[str, Any] = {
             "_given": probs,
             "labels": labels.long(),
