@@ -440,3 +440,9 @@ def test_best_of_refuses_what_is_not_a_contest(
         BestOf(score="ece").fit(*given)
     with pytest.raises(TypeError, match="candidates must be recalibrators; got 'temperature'"):
         BestOf(["temperature"]).fit(*given)  # type: ignore[list-item]
+
+
+def test_a_report_counts_the_folds_there_were(predictions: Predictions) -> None:
+    fitted = TemperatureScaling().fit(predictions.logits[:12], predictions.labels[:12], folds=1000)
+    assert fitted.report_.folds is not None
+    assert fitted.report_.folds <= 12

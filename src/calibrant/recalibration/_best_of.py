@@ -11,6 +11,7 @@ from torch import Tensor
 from ..predictions import Predictions
 from ..scores import Score, brier, nll
 from ._ensemble import EnsembleTemperatureScaling
+from ._folds import fold_index
 from ._identity import Identity
 from ._judged import cross_fitted, fresh
 from ._recalibrator import Recalibrator
@@ -67,10 +68,11 @@ class BestOf(Recalibrator):
         before = _PROPER[self.score].per_sample(predictions).double()
         contest = _Contest(before, predictions.weights)
         refused = []
+        part = fold_index(predictions, self.folds)  # the same for all of them
         for candidate in self._candidates():
             name = repr(candidate)
             try:
-                held_out = cross_fitted(candidate, predictions, self.folds)
+                held_out = cross_fitted(candidate, predictions, part)
                 contest.enter(name, _PROPER[self.score].per_sample(held_out).double())
             except ValueError as refusal:
                 contest.enter(name, None)

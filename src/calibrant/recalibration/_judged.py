@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from ..criteria import top_label
 from ..measures import ece
@@ -31,14 +32,15 @@ def judged(
     )
     if folds == 0:
         return report
+    part = fold_index(predictions, folds)
     try:
-        held_out = cross_fitted(recalibrator, predictions, folds)
+        held_out = cross_fitted(recalibrator, predictions, part)
     except ValueError as refusal:
         reason = f"Not judged on held-out folds, since one could not be fitted: {refusal}"
         return replace(report, message=f"{outcome.message} {reason}".strip())
     return replace(
         report,
-        folds=int(fold_index(predictions, folds).max()) + 1,
+        folds=int(part.max()) + 1,
         nll_before=nll(predictions).item(),
         nll_after=nll(held_out).item(),
         ece_before=top_label(ece)(predictions).item(),
@@ -47,9 +49,13 @@ def judged(
 
 
 @torch.no_grad()
-def cross_fitted(recalibrator: "Recalibrator", predictions: Predictions, folds: int) -> Predictions:
-    """The predictions as they come out of fits to the other parts, in their own order."""
-    part = fold_index(predictions, folds)
+def cross_fitted(
+    recalibrator: "Recalibrator", predictions: Predictions, part: Tensor
+) -> Predictions:
+    """The predictions as they come out of fits to the other parts, in their own order.
+
+    - `part`: that of each sample, as `fold_index` gives it.
+    """
     if int(part.max()) == 0:
         raise ValueError(
             f"samples must differ to be held out in parts; got {len(predictions)} that are all "
