@@ -3,10 +3,13 @@
 `PYTHONPATH=FOLDER_WITH_LIGER python benchmarks/kernels.py [--out FILE.csv] [--seconds 1.0]
 [--no-compile]`, on a GPU.
 
-Forward and backward from bf16 logits. Two floors: the bytes, for no form that reads the logits
-twice and writes their gradient once can beat one and a half times a copy of them; and the
-arithmetic, some twenty operations and one exponential per logit in each pass, which at 8,192 times
-128,256 is 0.04 ms of float32 operations and 0.5 ms of exponentials, and so is never the larger.
+Forward and backward from bf16 logits: one call by itself, launches included, and per call of ten
+in a row, which is what training pays and what is set against the floor.
+
+Two floors: the bytes, for no form that reads the logits twice and writes their gradient once can
+beat one and a half times a copy of them; and the arithmetic, some twenty operations and one
+exponential per logit in each pass, which at 8,192 times 128,256 is 0.04 ms of float32 operations
+and 0.5 ms of exponentials, and so is never the larger.
 Liger's cross-entropy takes part where it can be imported.
 """
 
@@ -38,6 +41,7 @@ from calibrant import (
 
 SHAPES = ((512, 10), (262_144, 100), (65_536, 1_000), (8_192, 32_768), (8_192, 128_256))
 FLOOR = "two reads, one write"
+QUEUED = 10
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 Form = tuple[str, str]
@@ -86,6 +90,9 @@ def measure(n: int, classes: int, seconds: float, compiled: bool) -> list[Row]:
     works["", FLOOR] = partial(_copy, logits.detach(), copy)
     turns = by_turns({str(form): [work] for form, work in works.items()}, "cuda", seconds)
     times = {form: turns[str(form)] for form in works}
+    queue = {str(form): [partial(_in_a_row, work)] for form, work in works.items()}
+    turns = by_turns(queue, "cuda", seconds)
+    queued = {form: turns[str(form)].median / QUEUED for form in works}
     replays = {form: replayed(work) for form, work in works.items()} if n == 512 else {}
     rows = []
     for form, spread in times.items():
@@ -104,13 +111,15 @@ def measure(n: int, classes: int, seconds: float, compiled: bool) -> list[Row]:
                 "ms_quartile_low": number(spread.low),
                 "ms_quartile_high": number(spread.high),
                 "ms_replayed": number(replay.median if (replay := replays.get(form)) else None),
-                "over_floor": number(spread.median / (1.5 * times["", FLOOR].median)),
+                "ms_queued": number(passes * queued[form]),
+                "over_floor": number(passes * queued[form] / (1.5 * queued["", FLOOR])),
                 "peak_mib": number(peaks.get(form)),
             }
             | circumstances("cuda")
         )
         print(
-            "{n:>8} x {classes:<8} {objective:21} {form:22} {ms_median:>8} ms  "
+            "{n:>8} x {classes:<8} {objective:21} {form:22} {ms_median:>8} ms, "
+            "{ms_queued:>8} queued, "
             "{over_floor:>6} of the floor, replayed {ms_replayed}, {peak_mib} MiB".format(
                 **rows[-1]
             ),
@@ -179,6 +188,12 @@ def _step(objective: Objective, logits: Tensor, labels: Tensor, choice: str | No
         torch.autograd.backward(objective(logits, labels))
 
 
+def _in_a_row(work: Work) -> None:
+    """As training does: the host is a step ahead, and the device does not wait for it."""
+    for _ in range(QUEUED):
+        work()
+
+
 def _copy(source: Tensor, target: Tensor) -> None:
     target.copy_(source)
 
@@ -218,10 +233,13 @@ def _verdict(rows: list[Row]) -> None:
         return float(times[n, objective, form][column] or "nan")
 
     (few, _), (many, classes) = EXTREMES
-    ours = found(many, "nll + esd", "kernels")
+    ours = found(many, "nll + esd", "kernels", "ms_queued")
     print(f"{many:,} x {classes:,}, nll + esd by kernels: ", end="")
     print(f"{found(many, 'nll + esd', 'kernels', 'over_floor'):.2f} of the floor (target 1.5), ")
-    print(f"  {ours / found(many, 'nll', 'kernels'):.3f} of nll alone (target 1.10), ", end="")
+    print(
+        f"  {ours / found(many, 'nll', 'kernels', 'ms_queued'):.3f} of nll alone (target 1.10), ",
+        end="",
+    )
     extra = found(many, "nll + esd", "kernels", "peak_mib") * 2**20 / (2 * many * classes)
     print(f"{extra:.2%} of the logits in memory (target 1 %)")
     for column, target in (("ms_median", 120), ("ms_replayed", 60)):

@@ -26,6 +26,7 @@ from calibrant import (
     Predictions,
     dece,
     esd,
+    kernels,
     mmce,
     nll,
     soft_avuc,
@@ -114,7 +115,9 @@ def main() -> None:
     torch.set_num_threads(1)
     trainer = Trainer(device, batch)
     if options.graphed:
-        OBJECTIVES["nll + esd, graphed"] = graphed(Penalised(nll, top_label(esd), 1.0), batch)
+        both = Penalised(nll, top_label(esd), 1.0)
+        OBJECTIVES["nll + esd, graphed"] = graphed(both, batch)
+        OBJECTIVES["nll + esd, kernels.captured"] = kernels.captured(both)
     if device == "cuda":
         for objective in OBJECTIVES.values():
             trainer.milliseconds(objective, 2 * steps)

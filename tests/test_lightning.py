@@ -121,7 +121,7 @@ def test_an_adaptive_weight_moves_and_goes_on_from_a_checkpoint(tmp_path: Path) 
     module, weight = begun()
     run = trainer(max_epochs=2)
     run.fit(module, interleaved_loader(run, *pair))
-    assert weight.value != 1
+    assert weight.state_dict()["seen"] > 0
     run.save_checkpoint(tmp_path / "half.ckpt", weights_only=False)
     module, again = begun()
     run = trainer(max_epochs=2)

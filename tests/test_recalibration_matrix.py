@@ -1,5 +1,7 @@
 """Matrix scaling and Dirichlet calibration: the optimum, and the strength that is chosen."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -34,7 +36,7 @@ def objective(
     """The penalised mean log-loss as the papers write it, and the slight ridge."""
     classes = len(shift)
     strength = fitted.strength_
-    intercept = strength if fitted.intercept is None else fitted.intercept
+    intercept = strength / (classes - 1) if fitted.intercept is None else fitted.intercept
     off_diagonal = matrix[~torch.eye(classes, dtype=torch.bool)]
     ridge = (matrix - torch.eye(classes)).square().sum() + shift.square().sum()
     return (
@@ -107,12 +109,13 @@ def test_strength_is_the_last_before_the_held_out_likelihood_falls(rng: torch.Ge
             total += nll(mapped).item() * len(held)
         return total
 
-    losses = {strength: held_out(strength) for strength in _odir.STRENGTHS}
-    place = _odir.STRENGTHS.index(fitted.strength_.item())
-    path = [losses[strength] for strength in _odir.STRENGTHS[: place + 2]]
+    candidates = _odir.strengths(4)
+    losses = {strength: held_out(strength) for strength in candidates}
+    place = candidates.index(fitted.strength_.item())
+    path = [losses[strength] for strength in candidates[: place + 2]]
     assert path[:-1] == sorted(path[:-1], reverse=True)
-    assert place + 1 == len(_odir.STRENGTHS) or path[-1] > path[-2]
-    assert 0 < place < len(_odir.STRENGTHS) - 1
+    assert place + 1 == len(candidates) or path[-1] > path[-2]
+    assert 0 < place < len(candidates) - 1
 
 
 def test_what_is_chosen_helps_where_classes_lean_on_one_another(rng: torch.Generator) -> None:
@@ -142,7 +145,7 @@ def test_refuses_labels_that_only_infinite_coefficients_fit() -> None:
 
 def test_samples_that_are_all_alike_give_the_strongest_penalty() -> None:
     fitted = MatrixScaling().fit(torch.ones(6, 3), torch.zeros(6, dtype=torch.long), folds=0)
-    assert fitted.strength_ == _odir.STRENGTHS[0]
+    assert fitted.strength_ == _odir.strengths(3)[0]
 
 
 def test_refuses_fewer_than_two_parts_to_judge_a_strength() -> None:
@@ -165,3 +168,37 @@ def test_the_size_of_the_logits_does_not_matter(
     assert_close(
         large.predict_proba(scale * logits), usual.predict_proba(logits), rtol=0, atol=1e-6
     )
+
+
+def test_many_classes_may_be_held_near_the_diagonal_and_still_be_shifted() -> None:
+    rng = torch.Generator().manual_seed(5)
+    logits = 2 * torch.randn(2_000, 60, generator=rng, dtype=torch.float64)
+    shift = torch.randn(60, generator=rng, dtype=torch.float64)
+    labels = torch.multinomial((logits + shift).softmax(dim=1), 1, generator=rng)[:, 0]
+    held = Predictions(logits[1_000:], labels[1_000:])
+    fitted = DirichletCalibration().fit(logits[:1_000], labels[:1_000], folds=0)
+    vector = VectorScaling().fit(logits[:1_000], labels[:1_000], folds=0)
+    after = nll(Predictions(fitted.transform(held.logits), held.labels))
+    # A penalty that is too weak for so many coefficients would lose all of it again.
+    assert after < nll(held) - 0.1
+    assert after < nll(Predictions(vector.transform(held.logits), held.labels)) + 0.01
+
+
+def test_enough_judges_spare_the_other_parts_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = torch.Generator().manual_seed(6)
+    logits, labels = mixed_up(300, 3, rng)
+    tried: list[float] = []
+    whole = _odir.fit_affine
+
+    def counted(
+        predictions: Predictions, scores: Tensor, odir: _odir.Odir, *rest: Any, **named: Any
+    ) -> Any:
+        tried.append(odir.strength)
+        return whole(predictions, scores, odir, *rest, **named)
+
+    monkeypatch.setattr(_odir, "fit_affine", counted)
+    for judges, turns in ((1, 1), (101, 2), (5_000, 3)):
+        monkeypatch.setattr(_odir, "_JUDGES", judges)
+        tried.clear()
+        _odir.choose_strength(Predictions(logits, labels), logits, None, 1e-6, 3)
+        assert tried.count(_odir.strengths(3)[0]) == turns

@@ -3,8 +3,6 @@
 from typing import NamedTuple
 
 _WIDEST = 2048
-# Blocks of a row that are read ahead: one at a time would leave the memory idle.
-STAGES = 3
 
 
 class Part(NamedTuple):

@@ -78,6 +78,7 @@ class Run:
         torch.manual_seed(trial.seed)
         self.model = task.build(trial, self.task.splits).to(self.device)
         if self.device.type == "cuda" and task.augmentation is not None:
+            torch.backends.cudnn.benchmark = True  # the same few shapes at every step
             to: Any = self.model.to  # whose stub does not know this argument
             to(memory_format=torch.channels_last)
         self.batches = loaders(trial, self.task.splits, task.augmentation, self.device)

@@ -23,12 +23,14 @@ class MatrixScaling(Recalibrator):
       + \frac{\lambda}{C (C - 1)} \sum_{j \ne k} w_{jk}^2 + \frac{\mu}{C} \sum_j b_j^2
       + \frac{\rho}{2} \bigl(\lVert W - I \rVert^2 + \lVert b \rVert^2\bigr)$$
 
-    - `strength`: $\lambda$; None chooses it among powers of ten from 1e3 to 1e-4 by the held-out
-      likelihood, going from strong to weak until that gets worse.
-    - `intercept`: $\mu$; None for as much as $\lambda$. (The paper searches both.)
+    - `strength`: $\lambda$; None chooses it among powers of ten by the held-out likelihood, going
+      from strong, 1e3 or about $10\,C^2$ where that is more, to weak until that gets worse.
+    - `intercept`: $\mu$; None for $\lambda / (C - 1)$, which pulls a shift as hard as any weight
+      off the diagonal. (The paper searches both.)
     - `ridge`: $\rho$. The usual 1e-6 is too little to be seen, and keeps the optimum finite where
       a class is missing or can be told apart without a mistake. With 0 such data are refused.
-    - `strength_folds`: parts of the samples that take turns to judge a strength.
+    - `strength_folds`: parts of the samples that take turns to judge a strength, until 5,000
+      samples have judged.
 
     Takes $O(n C^2)$ time a pass, so 1,000 classes take minutes. A constant added to all logits of
     a row changes the result; `DirichletCalibration` is free of that.

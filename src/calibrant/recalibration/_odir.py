@@ -1,6 +1,7 @@
 """Off-diagonal and intercept regularisation, its strength chosen by cross-validation."""
 
 from dataclasses import dataclass, replace
+from math import ceil, log10
 
 import torch
 from torch import Tensor
@@ -13,8 +14,24 @@ from ._newton import Optimum, minimise
 from ._softmax_fit import SoftmaxFit
 from ._start import scaled_identity
 
-# From a map that is all but diagonal to one that is all but free.
-STRENGTHS = (1e3, 1e2, 1e1, 1e0, 1e-1, 1e-2, 1e-3, 1e-4)
+_STRONGEST, _WEAKEST = 3, -4
+# So many held-out samples tell powers of ten apart; turns beyond them would only cost time.
+_JUDGES = 5_000
+
+
+def strengths(classes: int) -> list[float]:
+    """Powers of ten from a map that is all but diagonal to one that is all but free.
+
+    The penalty is a mean over coefficients, so that each of many is pulled less: the strongest is
+    ten for a coefficient at least, whatever their number.
+
+    >>> strengths(3)
+    [1000.0, 100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001]
+    >>> strengths(1000)[0]
+    10000000.0
+    """
+    strongest = max(_STRONGEST, ceil(log10(5 * classes * (classes - 1))))
+    return [float(f"1e{power}") for power in range(strongest, _WEAKEST - 1, -1)]
 
 
 @dataclass(frozen=True)
@@ -24,7 +41,7 @@ class Odir:
     $$\frac{\lambda}{C (C - 1)} \sum_{j \ne k} w_{jk}^2 + \frac{\mu}{C} \sum_j b_j^2$$
 
     - `strength`: $\lambda$.
-    - `intercept`: $\mu$; None for as much as $\lambda$.
+    - `intercept`: $\mu$; None for $\lambda / (C - 1)$, which pulls a shift as hard as a weight.
     - `ridge`: a pull towards the identity for every coefficient, the diagonal's too.
     """
 
@@ -34,13 +51,11 @@ class Odir:
 
     def of(self, classes: int) -> Tensor:
         """One number per coefficient: half of it times the square is the penalty."""
-        penalty = torch.full(
-            (classes, classes + 1),
-            2 * self.strength / (classes * (classes - 1)),
-            dtype=torch.float64,
-        )
+        usual = 2 * self.strength / (classes * (classes - 1))
+        penalty = torch.full((classes, classes + 1), usual, dtype=torch.float64)
         penalty.fill_diagonal_(0)
-        penalty[:, -1] = 2 * (self.strength if self.intercept is None else self.intercept) / classes
+        if self.intercept is not None:
+            penalty[:, -1] = 2 * self.intercept / classes
         return penalty + self.ridge
 
 
@@ -68,19 +83,24 @@ def apply_affine(point: Tensor, scores: Tensor) -> Tensor:
 def choose_strength(
     predictions: Predictions, scores: Tensor, intercept: float | None, ridge: float, folds: int
 ) -> tuple[float, Tensor | None]:
-    """Of `STRENGTHS`, from strong to weak, the last before the held-out likelihood falls.
+    """Of `strengths`, from strong to weak, the last before the held-out likelihood falls.
 
-    Each fold starts at its own optimum for the strength before, which is near the next one. With
-    the strength comes the mean of the folds' optima, near to that of all samples.
+    Parts take turns to judge until they have been many samples. Each fold starts at its own
+    optimum for the strength before, which is near the next one. With the strength comes the mean
+    of the folds' optima, near to that of all samples.
     """
     judged = Predictions._unchecked(scores, predictions.labels, predictions.weights)
-    parts = [part for part in folds_of(judged, folds) if len(part[0])]
+    candidates = strengths(predictions.classes)
+    parts: list[tuple[Predictions, Predictions]] = []
+    for part in folds_of(judged, folds):
+        if len(part[0]) and sum(len(held) for _, held in parts) < _JUDGES:
+            parts.append(part)
     if not parts:  # all samples alike: nothing to judge by
-        return STRENGTHS[0], None
+        return candidates[0], None
     points: list[Tensor | None] = [None] * len(parts)
-    best, chosen = float("inf"), STRENGTHS[0]
+    best, chosen = float("inf"), candidates[0]
     start: Tensor | None = None
-    for strength in STRENGTHS:
+    for strength in candidates:
         total = 0.0
         for k, (rest, held) in enumerate(parts):
             odir = Odir(strength, intercept, ridge)

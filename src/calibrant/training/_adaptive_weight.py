@@ -1,7 +1,7 @@
 """A price of miscalibration that nobody tunes."""
 
 from collections.abc import Mapping
-from math import exp, isfinite, log
+from math import isfinite, sqrt
 from typing import Any
 
 import torch
@@ -15,28 +15,29 @@ from ._weight import CalibrationStatistics
 
 
 class AdaptiveWeight:
-    r"""Raise the price while paying for calibration also makes held-out answers better.
+    r"""Let calibration pull the classifier with a share of the force that likelihood has there.
 
-    A proper score of samples that were not fitted, such as their likelihood, falls while
-    over-confidence is taken away and rises once the answers themselves suffer. So it knows the
-    price. With $g_t$ the gradient of the calibration loss at step $t$ and $h_t$ that of the score,
-    both on the held-out batch of the step and by the parameters of the classifier layer,
+    What a weight of one means depends on the measure, its scale, the network and the batch. What
+    it may cost does not: with $h$ the gradient of a proper score of the held-out batch, $g$ that of
+    the calibration loss of the same batch, both by the parameters of the classifier layer, and
+    means over recent batches,
 
-    $$\log \lambda_{t+1} = \log \lambda_t
-      + \eta \cos\bigl(h_t,\, g_{t-1}\bigr).$$
+    $$\lambda = \alpha \sqrt{\frac{\operatorname{mean} \lVert h \rVert^2}
+      {\operatorname{mean} \lVert g \rVert^2}}.$$
 
-    A step along $-\lambda g_{t-1}$ changes the score by $-\lambda \langle h_t, g_{t-1} \rangle$,
-    so this is descent on the score by $\log \lambda$, made free of both losses' scales. The two
-    gradients come from different batches: on the same one, chance would align them.
+    A step along $-(h + \lambda g)$ improves the score by at least $1 - \alpha$ of what a step along
+    $-h$ would, whatever the angle between them, since
+    $\langle h, h + \lambda g \rangle \ge \lVert h \rVert^2 - \lambda \lVert h \rVert \lVert g
+    \rVert$. So calibration is bought as long as it takes no more than that share of the answers'
+    progress. A batch that shows no miscalibration has no gradient, and teaches nothing.
 
     - `classifier`: the layer that makes the logits. Its gradients need no pass through the
       network, so the weight costs next to nothing.
-    - `score`: judged on the held-out slice and never descended; proper, as `nll` and `brier` are.
-    - `start`, `lowest`, `highest`: $\lambda$ at first, and its bounds.
-    - `rate`: $\eta$, how fast it moves: by a factor of $e^\eta$ a step at most.
-
-    Start low: where the weight is so large that the answers themselves are lost, little is left
-    for the score to judge by, and it finds no way down.
+    - `share`: $\alpha$, above 0. A half keeps at least half of the progress; from 1 on nothing is
+      promised.
+    - `score`: of the held-out samples, and never descended; proper, as `nll` and `brier` are.
+    - `memory`: batches that the means look back on, about.
+    - `lowest`, `highest`: bounds of $\lambda$.
 
     In `fit_interleaved` pass it as `weight`. In a loop of your own:
 
@@ -49,80 +50,85 @@ class AdaptiveWeight:
     ...     calibration = criterion(held_out)
     ...     weight.watch(calibration, held_out)
     ...     loss = weight.value * calibration  # plus the fit of a training batch
-    >>> 0.9 < weight.value < 1.1
+    >>> 0.1 < weight.value < 10
     True
 
-    One-step gradients of hyper-parameters: Luketina et al., "Scalable Gradient-Based Tuning of
-    Continuous Regularization Hyperparameters", ICML 2016; Baydin et al., "Online Learning Rate
-    Adaptation with Hypergradient Descent", ICLR 2018.
+    Weights from gradients of the last layer: Esser et al., "Taming Transformers for
+    High-Resolution Image Synthesis", CVPR 2021, eq. 7; of a shared layer: Chen et al., "GradNorm:
+    Gradient Normalization for Adaptive Loss Balancing in Deep Multitask Networks", ICML 2018.
     """
 
     def __init__(
         self,
         classifier: nn.Module,
         *,
+        share: float = 0.5,
         score: Criterion = nll,
-        start: float = 1.0,
-        rate: float = 0.03,
+        memory: float = 100.0,
         lowest: float = 1e-3,
         highest: float = 1e3,
     ) -> None:
-        if not 0 < lowest <= start <= highest < float("inf"):
+        if not 0 < lowest <= highest < float("inf"):
             raise ValueError(
-                "start must lie between lowest and highest, all above 0; "
-                f"got {start}, {lowest} and {highest}."
+                f"lowest must be above 0 and at most highest; got {lowest} and {highest}."
             )
-        if not 0 < rate < float("inf"):
-            raise ValueError(f"rate must be above 0; got {rate}.")
+        if not 0 < share < float("inf"):
+            raise ValueError(f"share must be above 0; got {share}. Usual is 0.5.")
+        if not 1 <= memory < float("inf"):
+            raise ValueError(f"memory must be at least 1, a number of batches; got {memory}.")
         self._parameters = [each for each in classifier.parameters() if each.requires_grad]
         if not self._parameters:
             raise ValueError(
                 "classifier must have parameters that are trained; got "
                 f"{type(classifier).__name__} without any. Pass the layer that makes the logits."
             )
-        self.score, self.rate, self.lowest, self.highest = score, rate, lowest, highest
-        self._log = log(start)
-        self._before: Tensor | None = None
+        self.share, self.score, self.memory = share, score, memory
+        self.lowest, self.highest = lowest, highest
+        self._seen = 0
+        self._squares = (1.0, 1.0)  # of the score's gradient and of calibration's
 
     @property
     def value(self) -> float:
         """What calibration is multiplied by now."""
-        return exp(self._log)
+        of_score, of_calibration = self._squares
+        return min(max(self.share * sqrt(of_score / of_calibration), self.lowest), self.highest)
 
     def watch(self, calibration: Tensor, held_out: Predictions) -> None:
         """Learn from a held-out batch whose graph is still there, before it is descended."""
         together = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
         score = across_ranks(self.score) if together else self.score
-        now = self._gradient(score(held_out), together)
-        if self._before is not None:
-            size = (now.norm() * self._before.norm()).item()
-            aligned = (now @ self._before).item() / size if size > 0 else 0.0
-            if isfinite(aligned):
-                moved = self._log + self.rate * aligned
-                self._log = min(max(moved, log(self.lowest)), log(self.highest))
-        before = self._gradient(calibration, together)
-        # A batch that shows no miscalibration has no direction to be judged by.
-        self._before = before if bool(before.any()) else None
+        now = torch.stack(
+            [self._square(score(held_out), together), self._square(calibration, together)]
+        ).tolist()
+        if not (now[1] > 0 and all(isfinite(each) for each in now)):
+            return
+        self._seen += 1
+        # At first a plain mean, later one that forgets.
+        part = max(1 / self._seen, 1 / self.memory)
+        of_score, of_calibration = (
+            old + part * (new - old) for old, new in zip(self._squares, now, strict=True)
+        )
+        self._squares = (of_score, of_calibration)
 
     def update(self, statistics: CalibrationStatistics) -> None:
         """Nothing is left to learn once a step has been taken."""
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must keep."""
-        return {"log_weight": self._log, "before": self._before}
+        return {"seen": self._seen, "squares": list(self._squares)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what a checkpoint kept."""
-        self._log = state["log_weight"]
-        before = state["before"]
-        self._before = None if before is None else before.to(self._parameters[0].device)
+        self._seen = state["seen"]
+        of_score, of_calibration = state["squares"]
+        self._squares = (of_score, of_calibration)
 
-    def _gradient(self, loss: Tensor, together: bool) -> Tensor:
-        """By the classifier's parameters alone, in one vector; the mean over processes."""
+    def _square(self, loss: Tensor, together: bool) -> Tensor:
+        """Squared length of the gradient by the classifier's parameters, of all processes' data."""
         parts = torch.autograd.grad(
             loss, self._parameters, retain_graph=True, materialize_grads=True
         )
-        whole = torch.cat([part.detach().flatten() for part in parts]).float()
+        whole = torch.cat([part.detach().flatten() for part in parts]).double()
         if together:
             dist.all_reduce(whole)
-        return whole
+        return whole.square().sum()
