@@ -42,6 +42,14 @@ def temperature_evidence() -> str:
     return f"{table(head, body)}\n\n*{said}, commit {rows[0]['commit']}.*"
 
 
+def training_evidence() -> str:
+    """What every objective did to one network, under one protocol."""
+    page = (ROOT / "results/objectives-quick.md").read_text()
+    start = page.index("|  | Acc.")
+    evidence = next(line for line in page.splitlines() if "tested runs and" in line)
+    return f"{page[start : page.index(chr(10) * 2, start)]}\n\n*{evidence}*"
+
+
 def recalibration_cost() -> str:
     """What fitting costs, and what it leaves of the likelihood on held-out samples."""
     with (ROOT / "benchmarks/results/recalibration-cpu.csv").open(newline="") as file:
@@ -88,6 +96,7 @@ def monitor_promise() -> str:
 
 TABLES = {
     "temperature evidence": temperature_evidence,
+    "training evidence": training_evidence,
     "recalibration cost": recalibration_cost,
     "monitor promise": monitor_promise,
 }

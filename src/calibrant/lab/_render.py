@@ -1,7 +1,7 @@
 """Stored rows as a page: our table beside the paper's, and what became of its claims."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from ._claims import LEVEL, Verdict, judge
@@ -24,11 +24,15 @@ def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
     used = [rows[t.identity] for own in current.finals.values() for t in own if t.identity in rows]
     if not used:
         return "\n\n".join([*parts, "No trial has finished yet."]) + "\n"
+    ran = {key for key, own in current.finals.items() if any(t.identity in rows for t in own)}
     for data, model in budget.pairs:
+        if not any(data == each for each, _ in ran):
+            continue
         parts.append(f"## {data}, {model}")
         parts.append(_table(study, data, current, rows))
         parts.append(_claims(study, data, current, rows))
     parts += [_choices(current), _evidence(study, used, current, rows)]
+    parts.append(_not_run(study, budget, {data for data, _ in ran}, ran))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -68,6 +72,8 @@ def _table(study: Study, data: str, current: Plan, rows: Rows) -> str:
     lines = [head, [":---", *["---:"] * (len(head) - 1)]]
     for label in study.arms:
         trials = current.finals.get((data, label), [])
+        if printed is None and not any(t.identity in rows for t in trials):
+            continue
         cells, counts = [], []
         for place, column in enumerate(study.columns.values()):
             figures = list(figures_of(column, trials, rows).values())
@@ -161,6 +167,19 @@ def _evidence(study: Study, used: Sequence[Mapping[str, Any]], current: Plan, ro
         f"{all_of('calibrant')}, commit {all_of('commit')}, last finished "
         f"{max(row['finished'] for row in used)}."
     )
+
+
+def _not_run(study: Study, budget: Budget, begun: Set[str], ran: Set[tuple[str, str]]) -> str:
+    """What has no row at all, so that nobody takes it for a result."""
+    whole = [f"all of {data}, {model}" for data, model in budget.pairs if data not in begun]
+    arms = [
+        f"{arm} on {data}"
+        for data, _ in budget.pairs
+        if data in begun
+        for arm in study.arms
+        if (data, arm) not in ran
+    ]
+    return f"Not run yet: {'; '.join(arms + whole)}." if arms or whole else ""
 
 
 def budget_of(study: Study, name: str) -> Budget:
