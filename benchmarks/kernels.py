@@ -90,7 +90,9 @@ def measure(n: int, classes: int, seconds: float, compiled: bool) -> list[Row]:
     works["", FLOOR] = partial(_copy, logits.detach(), copy)
     turns = by_turns({str(form): [work] for form, work in works.items()}, "cuda", seconds)
     times = {form: turns[str(form)] for form in works}
-    queue = {str(form): [partial(_in_a_row, work)] for form, work in works.items()}
+    queue: dict[str, list[Work]] = {
+        str(form): [partial(_in_a_row, work)] for form, work in works.items()
+    }
     turns = by_turns(queue, "cuda", seconds)
     queued = {form: turns[str(form)].median / QUEUED for form in works}
     replays = {form: replayed(work) for form, work in works.items()} if n == 512 else {}

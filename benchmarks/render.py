@@ -39,6 +39,7 @@ python benchmarks/language_model.py           # one minute, on a GPU
 python benchmarks/evaluation.py               # half an hour, where the peers are installed
 python benchmarks/report.py                   # two minutes
 python benchmarks/recalibration.py            # eight minutes, where the peers are installed
+python benchmarks/monitor.py                  # seven minutes, on one core
 python benchmarks/render.py                   # this page
 ```
 
@@ -64,16 +65,17 @@ STEP = """\
 One training step of ResNet-18 on 32 by 32 pixels, in bf16 autocast, channels last, with SGD and
 momentum: forward, objective, backward, update. Overhead is over plain `F.cross_entropy` in the same
 round, and over our own `nll` in it, with quartiles over rounds; the second row is that very
-objective again, and shows the noise.
+objective again, and shows the noise. *Graphed* is torch's `make_graphed_callables`.
 """
 
 KERNELS = """\
-Forward and backward from bf16 logits to one number and back, eager. *Kernels* is
+Forward and backward from bf16 logits to one number and back, eager: one call by itself, which waits
+for the host, and per call of ten *in a row*, as training queues them. *Kernels* is
 `kernels.use("fused")`, *definition* is `kernels.use("definition")`, torch operators, *by
 default* is `kernels.use("auto")`, *captured* is `kernels.captured`, and *in place* writes the
 gradient over a copy of the logits, the copy included. The floor is what no form that reads the
-logits twice and writes their gradient once can beat: one and a half times a copy of them. Memory is
-torch's peak beyond the logits and their gradient.
+logits twice and writes their gradient once can beat: one and a half times a copy of them, set
+against calls in a row. Memory is torch's peak beyond the logits and their gradient.
 """
 
 
@@ -147,7 +149,8 @@ def _verdict(rows: Sequence[Row]) -> str:
 
 
 def _kernels(rows: Sequence[Row]) -> str:
-    header = ["n", "classes", "objective", "form", "ms", "of the floor", "replayed, ms", "MiB"]
+    header = ["n", "classes", "objective", "form", "ms", "in a row, ms", "of the floor"]
+    header += ["replayed, ms", "MiB"]
     body = [
         [
             _count(row["n"]),
@@ -155,6 +158,7 @@ def _kernels(rows: Sequence[Row]) -> str:
             row["objective"] and f"`{row['objective']}`",
             row["form"],
             _time(row),
+            _digits(row["ms_queued"]),
             f"{_digits(row['over_floor'])}\u00d7",
             _digits(row["ms_replayed"]),
             _digits(row["peak_mib"]),

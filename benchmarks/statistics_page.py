@@ -24,6 +24,12 @@ How often `calibration_tests` reject at 5% (`null_size.py`): with outcomes drawn
 confidences themselves (*size*: false alarms), and for a model at temperature 1.2 (*power*).
 """
 
+MONITOR = """\
+How often `CalibrationMonitor` alarms in sequences of a hundred windows of n answers that never
+leave the tolerance, where it promises at most 5% (`monitor.py`; the Monte-Carlo error is in
+brackets); and after how many windows, the median, it notices a gap between confidence and accuracy.
+"""
+
 
 def sections(setting: Callable[[Row], str], table: Table) -> list[str]:
     """Whatever has been recorded."""
@@ -32,6 +38,7 @@ def sections(setting: Callable[[Row], str], table: Table) -> list[str]:
         ("Do the intervals hold the truth?", COVERAGE, "coverage", _coverage),
         ("Does a comparison hold the truth?", PAIRED, "paired_coverage", _paired),
         ("Do the tests keep their promise?", NULLS, "null_size", _nulls),
+        ("Does the monitor keep its promise?", MONITOR, "monitor", _monitor),
     ):
         path = RESULTS / f"{name}.csv"
         if path.exists():
@@ -81,6 +88,25 @@ def _nulls(rows: Sequence[Row], table: Table) -> str:
             f"{int(row['n']):,}",
             f"`{row['test']}`",
             f"{100 * float(row['alarms']):.1f}% (±{100 * float(row['error']):.1f})",
+        ]
+        for row in rows
+    ]
+    return table(header, body, 2)
+
+
+def _monitor(rows: Sequence[Row], table: Table) -> str:
+    header = ["what", "confidences", "n", "tolerance", "gap", "sequences", "found"]
+    body = [
+        [
+            row["what"],
+            row["confidences"],
+            f"{int(row['n']):,}",
+            row["tolerance"],
+            row["gap"],
+            f"{int(row['sequences']):,}",
+            f"{100 * float(row['value']):.1f}% (±{100 * float(row['error']):.1f})"
+            if row["error"]
+            else f"after {row['value']} window{'s' * (row['value'] != '1')}",
         ]
         for row in rows
     ]

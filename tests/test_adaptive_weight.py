@@ -65,11 +65,11 @@ def test_calibration_pulls_with_a_share_of_the_scores_force(
     for inputs, labels in batches:
         predictions = Predictions(model(inputs), labels)
         weight.watch(overconfidence(predictions), predictions)
-    squares = [
-        sum(gradient(model, criterion, *each).square().sum() for each in batches)
+    of_score, of_calibration = (
+        sum(gradient(model, criterion, *each).square().sum().item() for each in batches)
         for criterion in (score, overconfidence)
-    ]
-    assert weight.value == pytest.approx(0.3 * (squares[0] / squares[1]).sqrt().item())
+    )
+    assert weight.value == pytest.approx(0.3 * (of_score / of_calibration) ** 0.5)
 
 
 def test_a_step_still_improves_the_score_by_what_was_promised(rng: torch.Generator) -> None:

@@ -25,6 +25,20 @@ def test_help_fits_into_80_columns(name: str, capsys: pytest.CaptureFixture[str]
     assert out.startswith(f"Usage: calibrant {name}".rstrip())
 
 
+@pytest.mark.parametrize("group", ["", "study"])
+def test_no_summary_of_a_command_is_cut_short(
+    group: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*group.split(), "--help"]) == 0
+    asked = capsys.readouterr().out
+    listed = asked.split("Commands:")[1].split("Examples:")[0]
+    assert len(listed.splitlines()) > 5
+    assert "..." not in listed
+    # Whoever names no command is shown the same.
+    assert main(group.split()) == 0
+    assert capsys.readouterr().out == asked
+
+
 @pytest.mark.parametrize("name", ["evaluate", "recalibrate", "apply", "compare", "monitor"])
 def test_examples_are_understood(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What is missing is the file, and nothing else is wrong."""

@@ -87,7 +87,8 @@ def test_each_window_is_summarised_and_the_drift_raises_the_alarm(
         assert row["evidence"] == pytest.approx(seen.evidence, rel=1e-9)
         assert row["alarm"] == seen.alarm
     assert watch.alarm is not None
-    assert found["alarm"]["window"] == watch.alarm.window == 5
+    assert watch.alarm.window == watch.alarm.since == 5
+    assert found["alarm"]["window"] == found["alarm"]["since"] == found["windows"][5]["window"]
     assert found["bar"] == 20
 
 
@@ -96,10 +97,11 @@ def test_the_table_fits_and_ends_in_a_verdict(
 ) -> None:
     file = log(tmp_path / "log.npz", days)
     assert main(["monitor", str(file), *COLUMNS]) == 1
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     assert max(map(len, out.splitlines())) <= 80
-    assert re.search(r"2026-11-07 +400 +0\.\d{4} +0\.\d{4} +0\.\d{4} +\S+ +alarm\n", out)
-    assert "Alarm in window 2026-11-07" in out
+    assert re.search(r"2026-11-07 +400 +0\.\d{4} +0\.\d{4} +0\.\d{4} +> 1,000,000 +alarm\n", out)
+    assert out.count("Alarm in window 2026-11-07") == 1
+    assert err == ""  # once is enough
     assert main(["monitor", str(file), *COLUMNS, "--tolerance", "0.4"]) == 0
     out, err = capsys.readouterr()
     assert re.search(
@@ -147,6 +149,8 @@ def test_a_window_of_two_rows_has_no_error_but_counts(
     row = json.loads(capsys.readouterr().out)["windows"][0]
     assert row["ece"] is None
     assert row["n"] == 2
+    assert main(["monitor", str(tmp_path / "log.csv"), "--time", "day"]) == 0
+    assert re.search(r"2026-11-02 +2 +0\.5000 +0\.8500 +too few +", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(

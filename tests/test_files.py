@@ -301,6 +301,9 @@ def test_columns_are_known_by_name(
         (["logits", "y", "y"], {}, r"must have one column called 'y'; found 2"),
         (["logits", "y"], {"labels": "Y"}, r"log has no column 'Y'; found logits, y\."),
         (["logits", "y"], {"weights": "w"}, r"log has no column 'w'"),
+        (["logits", "y"], {"weights": "y"}, r"one thing only; got 'y' for two of logits, labels"),
+        (["a", "b"], {}, r"in a shell by --logits, --probabilities or --confidence\."),
+        (["logits"], {}, r"Name yours as labels, in a shell by --labels\."),
         (["logits", "y"], {"outcome": "y"}, r"must have columns of logits"),
         (
             ["logits", "y"],

@@ -34,14 +34,20 @@ def test_any_setting_of_a_trial_can_be_given(
     told = capsys.readouterr()
     assert "digits mlp focal[gamma=2.0] seed 0" in told.out
     assert "epoch 0, fit " in told.err
+    assert ", calibration error " in told.err
+    assert told.out.endswith(f"written to {tmp_path}: rows.jsonl, model.safetensors, test.npz\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--weight", "heavy"], "--weight must be a number or adaptive; got 'heavy'."),
+        (["--weight", "heavy"], "--weight must be a finite number or adaptive; got 'heavy'."),
         (["--set", "flip"], "--set must be like flip=true; got 'flip'."),
         (["--calibration", "esd"], "a plain trial must have no calibration; got 'esd'."),
+        (["--weight", "nan"], "--weight must be a finite number or adaptive; got 'nan'."),
+        (["--set", "lr=NaN"], "lr must be a finite number; got nan."),
+        (["--set", "shift=5"], "shift must be a list, such as [1, 3]; got 5."),
+        (["--set", 'recalibrators="vector"'], "recalibrators must be a list"),
         (["--fit", "nlll"], "a criterion must be a score or a measure by name; got 'nlll'."),
     ],
 )
@@ -50,6 +56,52 @@ def test_bad_input_is_refused_in_a_sentence(
 ) -> None:
     assert main([*DIGITS, *arguments, "--out", str(tmp_path)]) == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pair", "sentence"),
+    [
+        (("digits", "mpl"), "MODEL must be one of encoder, lenet5, mlp, "),
+        (("digits", "mpl"), "got 'mpl'. Did you mean mlp?"),
+        (("dgits", "mlp"), "DATA_SET must be one of adult, "),
+        (("digits", "lenet5"), "MODEL must be one that can be trained on digits; lenet5 cannot: "),
+    ],
+)
+def test_data_and_models_that_do_not_go_together_are_refused(
+    pair: tuple[str, str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *pair, "--epochs", "1", "--out", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_file_that_is_no_text_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tabular").mkdir()
+    for name in ("adult.data", "adult.test"):
+        (tmp_path / "tabular" / name).write_bytes(b"caf\xe9, 3\n")
+    assert main(["train", "adult", "mlp", "--data", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert "adult.data must hold text as UTF-8; got other bytes" in capsys.readouterr().err
+
+
+def test_a_database_that_does_not_open_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["study", "run", "digits", "--store", str(tmp_path), "--workers", "0"]
+    assert main([*asked, "--storage", "bogus://x"]) == 2
+    assert "storage must be the URL of a database that opens here" in capsys.readouterr().err
+
+
+def test_what_was_left_for_lack_of_time_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["study", "run", "digits", "--store", str(tmp_path), "--workers", "0", "--together"]
+    assert main(["study", "pending", "digits", "--store", str(tmp_path)]) == 0
+    pending = len(capsys.readouterr().out.splitlines())
+    assert main([*asked, "--stop-after", "0"]) == 1
+    assert f"{pending} trials were left for another time." in capsys.readouterr().err
 
 
 def test_data_in_no_folder_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

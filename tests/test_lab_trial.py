@@ -53,7 +53,7 @@ def test_every_setting_is_part_of_its_identity() -> None:
         ({"procedure": "jont"}, "procedure must be one of plain, joint"),
         ({"procedure": "joint"}, "a joint trial must have a calibration; got None"),
         ({"calibration": "esd"}, "a plain trial must have no calibration; got 'esd'"),
-        ({"weight": 1.0}, "weight must be None for a plain trial"),
+        ({"weight": 1.0}, "weight must be left out for a plain trial"),
         ({**ESD, "weight": None}, "weight must be given for a interleaved trial"),
         ({**ESD, "procedure": "joint", "weight": "adaptive"}, "number for a joint trial"),
         ({**ESD, "held_out": 0.0}, "held_out must be above 0"),

@@ -18,7 +18,7 @@ from torch import Tensor
 import calibrant as cal
 from calibrant.cli import main
 from calibrant.evaluation._inputs import members
-from calibrant.report import Report, _page, _repair, _write, write_report
+from calibrant.report import Report, _page, _repair, _rows, _write, write_report
 from calibrant.report._account import account_of
 from calibrant.report._against import Kept, against_first
 from calibrant.report._bins import clopper_pearson, reliability_bins
@@ -119,12 +119,12 @@ def test_the_verdict_names_direction_size_interval_and_p_value(scale: float, kin
     assert found.overconfidence == pytest.approx(gap)
     assert found.low < gap < found.high
     ends = sorted(abs(100 * end) for end in (found.low, found.high))
-    spoken = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
-    assert spoken in found.sentence
+    spoken = "p < 0.0001" if p < 0.0001 else f"p = {p:.4f}"
+    assert f"Kuiper's test {spoken}" in found.sentence
     assert f"{predictions.correct.double().mean():.1%} of the time" in found.sentence
     if kind != "none":
         start = f"{kind.capitalize()}-confident by {abs(100 * gap):.1f} points (95% interval "
-        assert found.sentence.startswith(f"{start}{ends[0]:.1f} to {ends[1]:.1f}, ")
+        assert found.sentence.startswith(f"{start}{ends[0]:.1f} to {ends[1]:.1f}; ")
 
 
 def test_errors_that_cancel_on_average_are_not_called_calibrated() -> None:
@@ -135,6 +135,23 @@ def test_errors_that_cancel_on_average_are_not_called_calibrated() -> None:
     assert found.low < 0 < found.high
     assert found.kind == "mixed"
     assert "claims too" in found.sentence
+
+
+def test_an_interval_and_a_test_that_disagree_are_told_apart() -> None:
+    estimate, bins = cal.Estimate, reliability_bins(torch.rand(50), torch.ones(50))
+    rows = {
+        name: estimate(0.5, 0.4, 0.6, 50) for name in ("mean_confidence", "accuracy", "ece")
+    } | {"overconfidence": estimate(0.021, 0.001, 0.041, 50)}
+    tests = cal.calibration_tests((torch.full((50,), 0.5), torch.arange(50) % 2), draws=50)
+    found = verdict(rows, tests, bins, 0.95)
+    p = tests.kuiper.p_value
+    assert (found.kind, p > 0.05) == ("none", True)
+    assert found.sentence.startswith("Not clearly miscalibrated")
+    assert f"95% interval 0.1 to 4.1; Kuiper's test p = {p:.4f}). The interval leaves out 0, " in (
+        found.sentence
+    )
+    rows["overconfidence"] = estimate(0.021, -0.001, 0.041, 50)
+    assert "leaves out" not in verdict(rows, tests, bins, 0.95).sentence
 
 
 # Numbers agree with the rest of the package, and with their definitions written slowly.
@@ -298,7 +315,7 @@ def test_the_recommended_map_repairs_an_over_confident_model(events: bool) -> No
     said = told("m", (3 * logits, labels))
     if events:
         said = told("m", (said.confidence, said.outcome))
-    found = repair(said, QUICK)
+    found = repair(said, rows_of(said, QUICK), QUICK)
     assert isinstance(found, Repair)
     assert not found.changes_nothing
     assert found.after["ece"].value < 0.06 < 0.2 < found.before["ece"].value
@@ -309,7 +326,8 @@ def test_the_recommended_map_repairs_an_over_confident_model(events: bool) -> No
 
 
 def test_a_calibrated_model_is_left_as_it_is() -> None:
-    found = repair(told("m", drawn(1200)), QUICK)
+    said = told("m", drawn(1200))
+    found = repair(said, rows_of(said, QUICK), QUICK)
     assert isinstance(found, Repair)
     assert found.changes_nothing
     assert found.method == "Identity()"
@@ -318,14 +336,14 @@ def test_a_calibrated_model_is_left_as_it_is() -> None:
 def test_large_tables_are_fitted_on_some_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_repair, "_FITTED_TO", 400)
     monkeypatch.setattr(_repair, "_FEWEST_ROWS", 60)
-    found = repair(told("m", (3 * drawn()[0], drawn()[1])), QUICK)
+    found = repair(told("m", (3 * drawn()[0], drawn()[1])), {}, QUICK)
     assert isinstance(found, Repair)
     assert found.fitted_to == 100
 
 
 def test_many_samples_are_resampled_less_often() -> None:
-    assert [draws_for(n, 1000) for n in (100, 10_000, 50_000, 10**7)] == [1000, 1000, 200, 100]
-    assert draws_for(10**7, 20) == 20
+    assert [draws_for(n) for n in (100, 20_000, 50_000, 10**7)] == [1000, 1000, 400, 100]
+    assert draws_for(10**7, 5000) == 5000  # unless it was asked for
 
 
 # The page.
@@ -564,14 +582,43 @@ def test_the_command_writes_the_page_and_prints_the_verdicts(
     files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "page.html"
-    asked = ["report", *map(str, files), "-o", str(out), "--draws", "20"]
+    asked = ["report", *map(str, files), "-o", str(out), "--draws", "20", "--severity", "level"]
     assert main([*asked, "--class-names", "cat,dog,owl,fox", "--groups", "region"]) == 0
     printed, err = capsys.readouterr()
     assert "boastful: Over-confident by" in printed
     assert f"The report is in {out}" in printed
+    assert max(len(line) for line in printed.splitlines() if str(out) not in line) <= 80
     assert err == ""
     text = read(out).text
-    assert all(word in text for word in ("owl", "south", "side by side", "honest"))
+    assert all(word in text for word in ("owl", "south", "side by side", "honest", "Under shift"))
+
+
+def test_the_page_says_what_the_terminal_says(
+    files: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_rows, "_AT_MOST", 120 * 7)  # as if these were many samples
+    monkeypatch.setattr(_rows, "_FEWEST_DRAWS", 1)
+    out = tmp_path / "page.html"
+    asked = [str(files[0]), "--groups", "region"]
+    assert main(["report", *asked, "-o", str(out)]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", *asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    page = next(text for text in read(out).scripts if text.startswith("{"))
+    ours = json.loads(page)["models"]["boastful"]
+    assert found["rows"]["ece"]["draws"] == found["groups"]["north"]["rows"]["ece"]["draws"] == 7
+    assert ours["verdict"]["p_value"] == found["tests"]["kuiper"]["p_value"]
+    shared = ours["rows"].keys() & found["rows"].keys()
+    assert len(shared) >= 7
+    for name in shared:
+        for part in ("value", "low", "high"):
+            assert ours["rows"][name][part] == pytest.approx(found["rows"][name][part]), name
+    for group in found["groups"].values():
+        low, high = (f"{group['rows']['ece'][end]:.4f}" for end in ("low", "high"))
+        assert f"({low} to {high})" in read(out).text
 
 
 def test_the_command_prints_json(
@@ -595,7 +642,7 @@ def test_the_command_prints_json(
     [
         (["--class-names", "cat"], "class_names must hold one name per class, 4 in all; got 1."),
         (["--class-names", "no.txt"], "there is no file 'no.txt'. Check the path."),
-        (["--groups", "region", "--severity", "level"], "cannot both be given"),
+        (["--groups", "region", "--severity", "labels"], "must have a column of their own"),
         (["--groups", "country"], "has no column 'country'"),
         (["-o", "/nowhere/page.html"], "a file in a folder that exists"),
     ],

@@ -172,6 +172,30 @@ def test_it_fits_a_telephone(browser: Any, report: Path, scheme: str) -> None:
     seen.page.close()
 
 
+WIDER = """[...document.querySelectorAll('.scroll')].filter((x) => x.offsetParent).map((box) => [
+    box.scrollWidth > box.clientWidth + 1,
+    getComputedStyle(box, '::before').content !== 'none',
+])"""
+
+
+@pytest.mark.parametrize("width", [400, 1000])
+def test_what_is_wider_than_its_box_scrolls_inside_it_and_says_so(
+    browser: Any, report: Path, width: int
+) -> None:
+    seen = opened(browser, report, viewport={"width": width, "height": 800})
+    page = seen.page
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.wait_for_timeout(200)  # what is wider is found out after it was laid out
+    boxes = page.evaluate(WIDER)
+    assert len(boxes) > 8
+    assert all(wider == hinted for wider, hinted in boxes)
+    # A telephone cannot hold all of it; a small window can.
+    assert any(wider for wider, _ in boxes) == (width == 400)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert seen.complaints == []
+    page.close()
+
+
 def test_it_can_be_read_without_scripts(browser: Any, report: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -56,7 +56,9 @@ def calibrant(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; what was wrong with its input is said in one sentence."""
     command = typer.main.get_command(app)
-    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given in ([], ["study"]):  # commands of which none was named
+        given.append("--help")
     try:
         code = command.main(args=given, prog_name="calibrant", standalone_mode=False)
         sys.stdout.flush()

@@ -32,11 +32,11 @@ def apply(
     confidence: options.Confidence = None,
     json: options.AsJson = False,
 ) -> int:
-    """Write a file of predictions again, recalibrated; labels are not needed.
+    """Write a file of predictions again, recalibrated.
 
-    The new file has the same columns and rows: logits become recalibrated logits, probabilities
-    recalibrated probabilities, and whatever else is there is kept. Memory does not grow with
-    the file.
+    Labels are not needed. The new file has the same columns and rows: logits become recalibrated
+    logits, probabilities recalibrated probabilities, and whatever else is there is kept. Memory
+    does not grow with the file.
     """
     check_writable(out)
     recalibrator = Recalibrator.load(model)

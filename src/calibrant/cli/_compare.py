@@ -14,6 +14,7 @@ from ..evaluation._comparison import COMPARED
 from ..logs import Batch
 from ..measures import MEASURES
 from ..predictions import Predictions
+from ..report._rows import draws_for
 from ..scores import SCORES
 from . import _options as options
 from ._limits import crossed, parse_limits
@@ -43,7 +44,7 @@ def compare(
     logits: options.Logits = None,
     probabilities: options.Probabilities = None,
     labels: options.Labels = None,
-    draws: options.Draws = 1000,
+    draws: options.Draws = None,
     seed: options.Seed = 0,
     fail_above: Annotated[list[str] | None, options.fail_above("the difference A less B")] = None,
     form: Annotated[Format, typer.Option("--format", help="Of the result.")] = Format.table,
@@ -60,9 +61,10 @@ def compare(
     _check_same_samples(one, other, a.name, b.name)
     told = one.kind == other.kind == "logits"
     tables = (one.forecast, other.forecast) if told else (_chances(one), _chances(other))
-    with working(f"resampling {draws:,} times"):
+    times = draws_for(len(one), draws)
+    with working(f"resampling {times:,} times"):
         found = compared(
-            *tables, one.truth, criteria=criteria, probabilities=not told, draws=draws, seed=seed
+            *tables, one.truth, criteria=criteria, probabilities=not told, draws=times, seed=seed
         )
     broken = crossed(limits, {name: row.difference for name, row in found.rows.items()})
     if json or form is Format.json:

@@ -24,10 +24,10 @@ def demo(
     ),
     json: options.AsJson = False,
 ) -> int:
-    """Train small networks in seven ways, repair them, and write a report.
+    """Train small networks in seven ways, and write a report.
 
-    Handwritten digits seen through noise, in under two minutes on two cores. Needs
-    scikit-learn: pip install 'calibrant[demo]'.
+    Handwritten digits seen through noise; each network is also repaired by a temperature. Takes
+    under two minutes on two cores. Needs scikit-learn: pip install 'calibrant[demo]'.
     """
     from ..demo import main, run  # trains, so it is not imported by the other commands
     from ..demo._show import report

@@ -9,6 +9,7 @@ import typer
 from ..evaluation import Summary, calibration_tests
 from ..logs import Batch, PredictionLog
 from ..logs._batch import joined
+from ..report._rows import draws_for
 from . import _options as options
 from ._limits import crossed, parse_limits
 from ._output import Format, as_json, check_writable, write
@@ -39,7 +40,7 @@ def evaluate(
     weights: options.Weights = None,
     groups: Annotated[str | None, options.column("Groups, each of which is judged too.")] = None,
     bins: Annotated[int, typer.Option(metavar="N", help="Of every binned measure.")] = 15,
-    draws: options.Draws = 1000,
+    draws: options.Draws = None,
     seed: options.Seed = 0,
     stream: Annotated[
         bool | None,
@@ -57,7 +58,7 @@ def evaluate(
         Path | None, typer.Option(metavar="FILE", help="Write the result there.")
     ] = None,
 ) -> int:
-    """Every score and measure of a file of predictions, with intervals and tests.
+    """Every score and measure of a file, with intervals and tests.
 
     The file has logits or probabilities and labels, or a confidence and an outcome. Columns are
     known by the usual names (logits, logit_0, probs, prob_0, label, confidence, correct, ...);
@@ -82,13 +83,14 @@ def evaluate(
 
 
 def _measured(
-    log: PredictionLog, stream: bool | None, *, bins: int, draws: int, seed: int
+    log: PredictionLog, stream: bool | None, *, bins: int, draws: int | None, seed: int
 ) -> Resampled | Streamed:
     told = None if stream else _read(log, at_any_length=stream is False)
     if told is None:
         return _streamed(log, bins, asked=bool(stream))
-    with working(f"resampling {draws:,} times"):
-        evaluation = told.evaluate(bins=bins, draws=draws, seed=seed)
+    times = draws_for(len(told), draws)  # as the report does, so that both say the same
+    with working(f"resampling {times:,} times"):
+        evaluation = told.evaluate(bins=bins, draws=times, seed=seed)
         if told.weights is not None:
             return Resampled(evaluation, "they are for samples that count alike.")
         try:

@@ -26,6 +26,8 @@ Examples:
 """
 
 _MOST_WINDOWS = 10_000
+# Rows of which an error says anything.
+_FEWEST = 3
 # Of the order of confidences; what is shown needs only bins.
 _CELLS = 16
 
@@ -67,8 +69,9 @@ def monitor(
     form: Annotated[Format, typer.Option("--format", help="Of the result.")] = Format.table,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
 ) -> int:
-    """Calibration in every window of time; exit with 1 if it has drifted.
+    """Watch calibration over time; exit with 1 if it has drifted.
 
+    A line for every window that has rows, without an error where they are fewer than three.
     Evidence adds up over windows, by a betting martingale: while confidence is right to within
     the tolerance, the chance that an alarm is ever raised, in any window, is at most
     --false-alarms. Rows may come in any order. Windows are in UTC, weeks begin on Mondays.
@@ -91,14 +94,14 @@ def monitor(
             "false_alarms": false_alarms,
             "tolerance": tolerance,
             "bar": watch.bar,
-            "alarm": None if watch.alarm is None else watch.alarm.to_dict(),
+            "alarm": _alarm(watch, [row["window"] for row in rows]),
             "windows": rows,
         }
         write(as_json(found), None)
+        if watch.alarm is not None:  # which JSON says to programs, but to nobody else
+            print(f"calibrant: {said.splitlines()[0]}", file=sys.stderr)
     else:
         write("\n\n".join([_rendered(rows, form), said]), None)
-    if watch.alarm is not None:
-        print(f"calibrant: {said.splitlines()[0]}", file=sys.stderr)
     return 0 if watch.alarm is None else 1
 
 
@@ -125,8 +128,7 @@ def _row(begins: str, summary: Summary, seen: Watched) -> dict[str, Any]:
     n, right = summary.state["totals"][:2].tolist()
     sure = summary.state["totals"][4].item() / n
     row = {"window": begins, "n": int(n), "accuracy": right / n, "confidence": sure}
-    # An error of one or two samples says nothing.
-    ece = summary.values()["ece"].value if n >= 3 else None
+    ece = summary.values()["ece"].value if n >= _FEWEST else None
     return row | {"ece": ece, "evidence": seen.evidence, "alarm": seen.alarm}
 
 
@@ -138,8 +140,8 @@ def _rendered(rows: list[dict[str, Any]], form: Format) -> str:
             f"{row['n']:,}",
             f"{row['accuracy']:.4f}",
             f"{row['confidence']:.4f}",
-            "" if row["ece"] is None else f"{row['ece']:.4f}",
-            f"{row['evidence']:.3g}",
+            "too few" if row["ece"] is None else f"{row['ece']:.4f}",
+            _evidence(row["evidence"]),
             "alarm" if row["alarm"] else "",
         ]
         for row in rows
@@ -147,13 +149,26 @@ def _rendered(rows: list[dict[str, Any]], form: Format) -> str:
     return (table.markdown if form is Format.markdown else table.plain)(head, body)
 
 
+def _evidence(against: float) -> str:
+    """Beyond a million nobody doubts; JSON has the whole number."""
+    return table.number(against) if against <= 1e6 else "> 1,000,000"
+
+
 def _verdict(watch: CalibrationMonitor, begins: list[str]) -> str:
     bar = f"the bar is {watch.bar:g}"
     if watch.alarm is None:
         most = max(each.evidence for each in watch.windows)
-        return f"No alarm in {len(begins)} windows: evidence of at most {most:.3g}, {bar}."
+        return f"No alarm in {len(begins)} windows: evidence of at most {_evidence(most)}, {bar}."
     alarm = watch.alarm
     return (
         f"Alarm in window {begins[alarm.window]}: {alarm.direction} since {begins[alarm.since]}.\n"
-        f"Evidence of {alarm.evidence:.3g}, {bar}."
+        f"Evidence: {_evidence(alarm.evidence)}; {bar}."
     )
+
+
+def _alarm(watch: CalibrationMonitor, begins: list[str]) -> dict[str, Any] | None:
+    """The first alarm, its windows called by when they begin, as in the rows."""
+    if watch.alarm is None:
+        return None
+    found = watch.alarm.to_dict()
+    return found | {name: begins[found[name]] for name in ("window", "since")}

@@ -26,7 +26,13 @@ Confidence = Annotated[str | None, column("How sure, from 0 to 1.")]
 Outcome = Annotated[str | None, column("Whether it was right, 0 or 1.")]
 Weights = Annotated[str | None, column("How much each row counts.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Draws = Annotated[int, typer.Option(metavar="N", help="Resamples behind the intervals.")]
+Draws = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Resamples behind the intervals; by default 1000, fewer above 20,000 rows.",
+    ),
+]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of the resamples.")]
 
 

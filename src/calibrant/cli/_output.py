@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 from enum import StrEnum
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from .._writing import written_whole
@@ -35,6 +37,18 @@ def _plain(x: Any) -> Any:
     if isinstance(x, list | tuple):
         return [_plain(value) for value in x]
     return None if isinstance(x, float) and not math.isfinite(x) else x
+
+
+def wrapped(text: str) -> str:
+    """A paragraph in lines of at most 80 columns, in none of which a p-value ends halfway.
+
+    >>> print(wrapped("word " * 17))
+    word word word word word word word word word word word word word word word word
+    word
+    """
+    tied = re.sub(r"\bp ([=<]) ", "p\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text)
+    lines = fill(tied, 80, break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def check_writable(out: Path | None) -> None:

@@ -74,10 +74,11 @@ def recalibrate(
     ] = None,
     json: options.AsJson = False,
 ) -> int:
-    """Fit a recalibrator to predictions that the model was not trained on.
+    """Fit a recalibrator to held-out predictions, and keep it.
 
-    What it gains is judged on held-out folds. `calibrant apply` uses the file it writes, and so
-    does `Recalibrator.load` in Python.
+    The predictions must be of samples that the model was not trained on. What is gained is judged
+    on held-out folds. `calibrant apply` uses the file it writes, and so does `Recalibrator.load`
+    in Python.
     """
     limits = parse_limits(fail_above or [])
     crossed(limits, dict.fromkeys(_JUDGED, 0.0) if folds else {})

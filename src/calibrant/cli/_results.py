@@ -38,7 +38,7 @@ class Resampled:
         if isinstance(self.tests, str):
             return [found, f"No tests: {self.tests}"]
         body = [
-            [name, f"{test['statistic']:.4g}", f"{test['p_value']:.3g}"]
+            [name, table.number(test["statistic"]), table.p_value(test["p_value"])]
             for name, test in self.tests.to_dict().items()
             if isinstance(test, dict)
         ]

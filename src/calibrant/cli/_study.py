@@ -26,10 +26,9 @@ Examples:
 """
 
 study_app = typer.Typer(
-    help="Run the papers' tables and figures, and render ours beside theirs.",
+    help="Run the papers' tables and figures again.",
     epilog=STUDY_EXAMPLES,
     rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A study; see `calibrant study list`.")]
@@ -91,9 +90,10 @@ def run(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Tune, choose, train and test what is not in the store yet; again to go on.
+    """Run what is not in the store yet; again to go on.
 
-    Every finished trial is on disk before the next begins. Exit code 1 if some are left.
+    Settings are tuned and chosen on validation data, then models are trained and tested. Every
+    finished trial is on disk before the next begins. Exit code 1 if some are left.
     """
     study = restricted(study_called(name), budget, only)
     settings = RunSettings(
@@ -147,7 +147,10 @@ def status(
 
 @study_app.command()
 def pending(name: Name, budget: BudgetName = "quick", store: StoreFolder = STORE) -> int:
-    """The trials that can run now, as JSON lines for `python -m calibrant.lab.worker`."""
+    """The trials that can run now, as lines of JSON.
+
+    `python -m calibrant.lab.worker` runs them, here or on another machine.
+    """
     study = restricted(study_called(name), budget, None)
     current = plan_of(name, study, study.budgets[budget], Store(store).rows())
     for trial in current.missing:
@@ -164,7 +167,10 @@ def render(
         Path | None, typer.Option(metavar="FOLDER", help="Write page, rows and figures there.")
     ] = None,
 ) -> int:
-    """Our table beside the paper's, and what became of its claims, from stored rows."""
+    """Our table beside the paper's, from stored rows.
+
+    It says of each claim of the paper whether it was confirmed.
+    """
     study = study_called(name)
     if results is None:
         restricted(study, budget, None)

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from calibrant import CRITERIA, Estimate, compare
+from calibrant.evaluation._table import spoken_p
 
 from ._digits import FOLDS
 from ._run import Judged, run
@@ -80,15 +81,15 @@ def _change(name: str, before: float, after: float, p_value: float) -> str:
     """A sentence.
 
     >>> _change("ECE", 0.1, 0.05, 0.002)
-    'With interleaved ESD the ECE falls from 10.0% to 5.0% (p = 0.002, paired).'
+    'With interleaved ESD ECE falls from 10.0% to 5.0% (p = 0.0020, paired).'
     >>> _change("accuracy", 0.9, 0.91, 0.4)
-    'With interleaved ESD the accuracy goes from 90.0% to 91.0% (p = 0.4: may be chance).'
+    'With interleaved ESD accuracy goes from 90.0% to 91.0% (p = 0.4000: may be chance).'
     """
     clear = p_value < 0.05
     verb = "goes" if not clear else "falls" if after < before else "rises"
     doubt = "paired)" if clear else "may be chance)"
-    doubt = f"{p_value:.2g}{', ' if clear else ': '}{doubt}"
-    return f"With interleaved ESD the {name} {verb} from {before:.1%} to {after:.1%} (p = {doubt}."
+    doubt = f"{spoken_p(p_value)}{', ' if clear else ': '}{doubt}"
+    return f"With interleaved ESD {name} {verb} from {before:.1%} to {after:.1%} ({doubt}."
 
 
 def report(found: Mapping[str, Judged], out: Path) -> None:

@@ -19,6 +19,7 @@ from ..scores import SCORES
 from ._paired import Ray, paired_interval, paired_p_value
 from ._resampled import AlongRay
 from ._rows import rows_of_events
+from ._table import number, p_value
 from ._weights import multinomial_weights
 
 COMPARED: dict[str, Criterion] = {
@@ -77,7 +78,8 @@ class Comparison:
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [
-            (name, *(f"{x:.3g}" for x in asdict(row).values())) for name, row in self.rows.items()
+            (name, *map(number, list(vars(row).values())[:-1]), p_value(row.p_value))
+            for name, row in self.rows.items()
         ]
 
     def __str__(self) -> str:
@@ -132,13 +134,13 @@ def compare(
     >>> logits = torch.randn(500, 3, generator=rng)
     >>> labels = torch.multinomial(logits.softmax(1), 1, generator=rng)[:, 0]
     >>> print(compare(3 * logits, logits, labels, draws=200))
-    criterion   first    second  difference      low    high  p-value
-    accuracy      0.6       0.6           0        0       0        1
-    nll          1.16     0.846       0.316    0.217   0.404  0.00995
-    brier       0.587     0.507      0.0799   0.0492   0.107  0.00995
-    ece         0.222    0.0632       0.159     0.15   0.222  0.00995
-    ks_error    0.222     0.019       0.203    0.189   0.266  0.00995
-    esd        0.0161  -0.00018      0.0163  0.00935  0.0228  0.00995
+    criterion   first    second  difference     low    high  p-value
+    accuracy   0.6000    0.6000      0.0000  0.0000  0.0000   1.0000
+    nll        1.1625    0.8463      0.3161  0.2165  0.4035   0.0100
+    brier      0.5866    0.5067      0.0799  0.0492  0.1066   0.0100
+    ece        0.2221    0.0632      0.1589  0.1501  0.2224   0.0100
+    ks_error   0.2221    0.0190      0.2032  0.1888  0.2662   0.0100
+    esd        0.0161  -0.00018      0.0163  0.0094  0.0228   0.0100
 
     Efron & Tibshirani, "An Introduction to the Bootstrap", 1993; Davison & Hinkley, "Bootstrap
     Methods and their Application", 1997, section 5.2.

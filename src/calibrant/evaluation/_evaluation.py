@@ -79,6 +79,8 @@ class Evaluation:
             f"{self.n:,} samples, {draws:,} draws",
             render(["", "value", percent, ""], table.lines(self.rows, draws=draws)),
         ]
+        if any(map(table.is_outside, self.rows.values())):
+            parts.append(table.OUTSIDE)
         if self.groups:
             body = [
                 [name, f"{one.n:,}", *table.lines({name: one["ece"]}, draws=draws)[0][1:3]]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..measures import esd
 from ..measures._order import Ascending
+from . import _table as table
 from ._events import Forecasts, events
 from ._null_laws import EXACT_UP_TO, beyond_range, beyond_supremum, draw_null
 
@@ -44,7 +45,8 @@ class CalibrationTests:
         lines = [f"{'test':<14}{'statistic':>12}{'p-value':>12}"]
         for name, test in vars(self).items():
             if isinstance(test, CalibrationTest):
-                lines.append(f"{name:<14}{test.statistic:>12.4g}{test.p_value:>12.3g}")
+                statistic, p = table.number(test.statistic), table.p_value(test.p_value)
+                lines.append(f"{name:<14}{statistic:>12}{p:>12}")
         return "\n".join(lines)
 
 
@@ -79,10 +81,10 @@ def calibration_tests(
     >>> right = (torch.arange(200) % 5 != 0).float()  # four in five
     >>> print(calibration_tests((sure, right), draws=999))
     test             statistic     p-value
-    ks                     0.1       0.001
-    kuiper                 0.1       0.001
-    spiegelhalter        4.714    2.43e-06
-    esd               0.009196       0.001
+    ks                  0.1000      0.0010
+    kuiper              0.1000      0.0010
+    spiegelhalter       4.7140    < 0.0001
+    esd                 0.0092      0.0010
 
     Arrieta-Ibarra et al., "Metrics of Calibration for Probabilistic Predictions", JMLR 2022
     (running sums); Spiegelhalter, "Probabilistic Prediction in Patient Management and Clinical

@@ -1,33 +1,69 @@
 """An evaluation as text: rows of names and numbers, at most 80 columns wide."""
 
 from collections.abc import Mapping, Sequence
+from math import floor, isfinite, log10
 
 from ._estimates import Estimate
 
 _WIDEST = 80
 _NAME = 28
+# Numbers of no interest, and numbers that only an exponent can show.
+_SMALLEST, _ENORMOUS = 1e-6, 1e15
+
+OUTSIDE = """\
+* lies outside its own interval. Chance makes such errors look too large (and
+esd, which has no bias, at times negative); the interval allows for that."""
 
 
 def number(x: float) -> str:
-    """Four decimals, or the exponent where four decimals would say nothing.
+    """Four decimals; more where a small number would lose its second digit; never an exponent.
 
-    >>> number(0.04751), number(0.000012), number(0.0)
-    ('0.0475', '1.20e-05', '0.0000')
+    >>> number(0.04751), number(0.0), number(-0.000087), number(1e-9), number(123456.7)
+    ('0.0475', '0.0000', '-0.000087', '< 0.000001', '123,457')
     """
-    return f"{x:.2e}" if x != 0 and (abs(x) < 5e-4 or abs(x) >= 1e4) else f"{x:.4f}"
+    size = abs(x)
+    if not isfinite(x) or size >= _ENORMOUS:
+        return f"{x:.3g}"
+    if 0 < size < _SMALLEST:
+        return f"< {_SMALLEST:f}" if x > 0 else f"> -{_SMALLEST:f}"
+    if 0 < size < 1e-3:
+        return f"{x:.{1 - floor(log10(size))}f}"
+    return f"{x:,.0f}" if size >= 1e4 else f"{x:.4f}"
+
+
+def p_value(p: float) -> str:
+    """A p-value in a table, which is never zero.
+
+    >>> p_value(0.0312), p_value(4.7e-178)
+    ('0.0312', '< 0.0001')
+    """
+    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def spoken_p(p: float) -> str:
+    """The same in a sentence.
+
+    >>> spoken_p(0.0312), spoken_p(4.7e-178)
+    ('p = 0.0312', 'p < 0.0001')
+    """
+    told = p_value(p)
+    return f"p {told}" if told.startswith("<") else f"p = {told}"
 
 
 def lines(rows: Mapping[str, Estimate], *, draws: int) -> list[list[str]]:
-    """Name, value, interval, and the number of resamples where it is not the usual one."""
-    return [
-        [
-            name,
-            number(row.value),
-            f"{number(row.low)} to {number(row.high)}",
-            f"{row.draws} draws" if row.draws != draws else "",
-        ]
-        for name, row in rows.items()
-    ]
+    """Name, value, interval, and what is unusual: the resamples, or where the value lies."""
+    found = []
+    for name, row in rows.items():
+        unusual = [f"{row.draws} draws"] if row.draws != draws else []
+        unusual += ["*"] if is_outside(row) else []
+        interval = f"{number(row.low)} to {number(row.high)}"
+        found.append([name, number(row.value), interval, " ".join(unusual)])
+    return found
+
+
+def is_outside(row: Estimate) -> bool:
+    """Whether a value lies beside its own interval, which needs a word of explanation."""
+    return row.value < row.low or row.value > row.high
 
 
 def plain(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:

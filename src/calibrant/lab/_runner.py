@@ -86,7 +86,7 @@ def run_trials(
                 break
             tell(pace.after(_run_one(trial, settings, settings.devices[0])))
     if pace.left_out:
-        tell(f"{len(left) - pace.done} trials were left for another time. Run the same again.")
+        tell(f"{pace.total - pace.done} trials were left for another time. Run the same again.")
     rows = Store(settings.store).rows()
     return {trial.identity: rows[trial.identity] for trial in wanted if trial.identity in rows}
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -28,6 +29,8 @@ _WORDS: dict[str, Any] = {
 }
 _NAMES = ("data", "model", "fit")
 _COUNTS = {"seed": 0, "bins": 1, "history_every": 1}
+_LISTS = ("steps", "shift", "recalibrators")
+_NUMBERS = ("weight", "held_out", "lr", "weight_decay", "momentum", "clip", "margin")
 _SLICED = ("interleaved", "two_phase", "meta")
 
 
@@ -122,9 +125,9 @@ class Trial:
             )
         weighted = self.procedure not in ("plain", "meta")
         if weighted == (self.weight is None):
+            needed = "given" if weighted else "left out"
             raise ValueError(
-                f"weight must be {'given' if weighted else 'None'} for a {self.procedure} trial; "
-                f"got {self.weight!r}."
+                f"weight must be {needed} for a {self.procedure} trial; got {self.weight!r}."
             )
         if self.weight == "adaptive" and self.procedure == "joint":
             raise ValueError(
@@ -136,6 +139,12 @@ class Trial:
                 f"held_out must be above 0 for a {self.procedure} trial; got {self.held_out!r}. "
                 "The papers hold out 0.1."
             )
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            if value is None or (name == "weight" and value == "adaptive"):
+                continue
+            if not isinstance(value, float) or not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number; got {value!r}.")
         for name in _NAMES:
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} must be a name; got {getattr(self, name)!r}.")
@@ -206,10 +215,12 @@ class Trial:
 def _typed(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What JSON has no type for: tuples, and floats that are whole numbers."""
     told = dict(settings)
-    for name in ("steps", "shift", "recalibrators"):
+    for name in _LISTS:
         if name in told:
+            if not isinstance(told[name], list | tuple):
+                raise ValueError(f"{name} must be a list, such as [1, 3]; got {told[name]!r}.")
             told[name] = tuple(told[name])
-    for name in ("weight", "held_out", "lr", "weight_decay", "momentum", "clip", "margin"):
+    for name in _NUMBERS:
         if isinstance(told.get(name), int):
             told[name] = float(told[name])
     return told

@@ -24,7 +24,14 @@ class Tuner:
         self._optuna = _optuna()
         self._shared = "://" in str(storage)
         if self._shared:
-            self._storage = self._optuna.storages.RDBStorage(str(storage))
+            try:
+                self._storage = self._optuna.storages.RDBStorage(str(storage))
+            except Exception as wrong:  # of the URL, the driver or the server
+                raise ValueError(
+                    "storage must be the URL of a database that opens here, such as "
+                    f"sqlite:///searches.db; got {str(storage)!r}, and {type(wrong).__name__}: "
+                    f"{str(wrong).splitlines()[0]}."
+                ) from wrong
         else:
             journal: Any = import_module("optuna.storages.journal")
             backend = journal.JournalFileBackend(str(Path(storage)))

@@ -54,7 +54,7 @@ def choose(found: Sequence[str], where: str, asked: dict[str, Asked]) -> Columns
     if not truth:
         raise ValueError(
             f"{where} must have a column of {role}, such as {listed(TRUTHS[role])}; "
-            f"found {names}. Name yours as {role}."
+            f"found {names}. Name yours as {role}, in a shell by --{role}."
         )
     more = {
         role: names.told(role, asked[role])[0] if asked.get(role) else None
@@ -62,6 +62,12 @@ def choose(found: Sequence[str], where: str, asked: dict[str, Asked]) -> Columns
     }
     chosen = Columns(kind, forecast, truth[0], **more)
     names.check_unique(chosen.all)
+    twice = [name for name in chosen.numbers if chosen.numbers.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"a column of {where} must be one thing only; got {twice[0]!r} for two of {kind}, "
+            f"{role} and weights. Name another."
+        )
     if chosen.groups in chosen.numbers:
         raise ValueError(
             f"groups, or times, must have a column of their own in {where}; got "
@@ -91,7 +97,8 @@ def choose_forecast(names: Names, asked: dict[str, Asked]) -> tuple[Kind, tuple[
         raise ValueError(
             f"{names.where} must have columns of logits (logits; logit_0, logit_1, ...), of "
             "probabilities (probabilities, probs; prob_0, prob_1, ...) or a confidence; "
-            f"found {names}. Name yours as logits, probabilities or confidence."
+            f"found {names}. Name yours as logits, probabilities or confidence, in a shell by "
+            "--logits, --probabilities or --confidence."
         )
     if len(present) > 1:
         options = " and ".join(f"{kind} ({columns[0]})" for kind, columns in present.items())

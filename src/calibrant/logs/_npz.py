@@ -116,7 +116,9 @@ def _read_header(file: Readable) -> Header:
 
 
 def _spoken(dtype: np.dtype[Any]) -> str:
-    return "pickled objects, which are never loaded" if dtype.hasobject else str(dtype)
+    if dtype.hasobject:
+        return "pickled objects, which are never loaded"
+    return "text" if dtype.kind in "SU" else str(dtype)
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:

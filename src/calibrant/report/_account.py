@@ -52,6 +52,7 @@ class Account:
     - `binned`: the report's own bins first.
     - `repair`: or the sentence that says why there is none.
     - `fingerprint`: of the confidences and outcomes, for whoever repeats this.
+    - `weighted`: whether some samples count more than others.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Account:
     class_wise_ece: float | None = None
     groups: list[Group] = field(default_factory=list)
     severities: list[Group] = field(default_factory=list)
+    weighted: bool = False
 
 
 def account_of(
@@ -92,7 +94,7 @@ def account_of(
     tests = _tests(told, settings)
     binned = _binned(told, settings)
     progress(f"{told.name}: recalibration")
-    repaired = repair(told, settings)
+    repaired = repair(told, rows, settings)
     progress(f"{told.name}: classes and groups")
     found = None if isinstance(tests, str) else tests
     return Account(
@@ -103,8 +105,8 @@ def account_of(
         rows,
         tests,
         binned,
-        cumulative(told.confidence, told.outcome),
-        risk_coverage(told.confidence, told.outcome, level=settings.level),
+        cumulative(told.confidence, told.outcome, weights=told.weights),
+        risk_coverage(told.confidence, told.outcome, weights=told.weights, level=settings.level),
         class_rows(told, names, settings.level),
         wrong,
         repaired,
@@ -112,10 +114,13 @@ def account_of(
         _class_wise(told, settings),
         [] if groups is None else groups_of(told, groups, settings),
         [] if severity is None else severities_of(told, severity, settings),
+        told.weights is not None,
     )
 
 
 def _tests(told: Told, settings: Settings) -> CalibrationTests | str:
+    if told.weights is not None:
+        return "they are for samples that count alike."
     try:
         return calibration_tests((told.confidence, told.outcome), seed=settings.seed)
     except ValueError as unfit:  # too few samples, or every confidence zero or one
@@ -128,11 +133,16 @@ def _binned(told: Told, settings: Settings) -> list[Binned]:
     ways += [(bins, "mass") for bins in _MASSES]
     found = []
     for bins, binning in ways:
-        error = ece(told.confidence, told.outcome, bins=bins, binning=binning).item()
         parts = reliability_bins(
-            told.confidence, told.outcome, bins=bins, binning=binning, level=settings.level
+            told.confidence,
+            told.outcome,
+            bins=bins,
+            binning=binning,
+            level=settings.level,
+            weights=told.weights,
         )
-        found.append(Binned(bins, binning, error, parts))
+        error = ece(told.confidence, told.outcome, bins=bins, binning=binning, weights=told.weights)
+        found.append(Binned(bins, binning, error.item(), parts))
     return found
 
 
@@ -144,6 +154,7 @@ def _class_wise(told: Told, settings: Settings) -> float | None:
 
 def _fingerprint(told: Told) -> str:
     seen = sha256()
-    for column in (told.confidence, told.outcome):
+    weights = () if told.weights is None else (told.weights,)
+    for column in (told.confidence, told.outcome, *weights):
         seen.update(column.double().numpy().tobytes())
     return seen.hexdigest()[:16]

@@ -1,7 +1,7 @@
 """Every model against the first, on the samples they share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -36,14 +36,16 @@ class Kept:
     @staticmethod
     def of(told: Told) -> "Kept":
         """Without the predictions, so that they can be let go."""
-        bare = Told(told.name, told.confidence, told.outcome, told.nll, told.brier)
+        bare = replace(told, predicted=None, labels=None, predictions=None)
         return Kept(told.name, bare, told.labels)
 
     def shares_samples_with(self, other: "Kept") -> bool:
-        """Whether both were judged on the same labels; of events nobody can tell."""
+        """Whether labels and weights are the same for both; of events nobody can tell."""
         if self.labels is None or other.labels is None:
             return False
-        return torch.equal(self.labels, other.labels)
+        return torch.equal(self.labels, other.labels) and torch.equal(
+            self.told.mass, other.told.mass
+        )
 
 
 def against_first(kept: Sequence[Kept], settings: Settings) -> list[Against]:
@@ -62,24 +64,23 @@ def against_first(kept: Sequence[Kept], settings: Settings) -> list[Against]:
 
 @torch.no_grad()
 def _differences(one: Told, other: Told, settings: Settings) -> dict[str, Difference]:
-    n = len(one)
-    ones = torch.ones(n, dtype=torch.float64)
+    mass = one.mass
     gains = {
         "accuracy": (one.outcome.double(), other.outcome.double()),
         "nll": (one.nll, other.nll),
         "brier": (one.brier, other.brier),
     }
     paired = torch.stack([a - b for a, b in gains.values()], dim=1)
-    errors = [_error(told, ones, settings.bins) for told in (one, other)]
+    errors = [_error(told, settings.bins) for told in (one, other)]
     drawn: list[Tensor] = []
     moved: list[list[Tensor]] = [[], []]
-    for weights in multinomial_weights(ones, draws_for(n, settings.draws), settings.seed):
+    for weights in multinomial_weights(mass, draws_for(len(one), settings.draws), settings.seed):
         drawn.append(weights @ paired / weights.sum(dim=1, keepdim=True))
         for kept, (_, error) in zip(moved, errors, strict=True):
             kept.append(error.moved(weights, error.scales_like(weights)))
     resamples = torch.cat(drawn)
     rows = {
-        name: _difference(a.mean().item(), b.mean().item(), resamples[:, k], settings.level)
+        name: _difference(_mean(a, mass), _mean(b, mass), resamples[:, k], settings.level)
         for k, (name, (a, b)) in enumerate(gains.items())
     }
     rays = [
@@ -89,7 +90,11 @@ def _differences(one: Told, other: Told, settings: Settings) -> dict[str, Differ
     return rows | {"ece": _of_rays(rays[0], rays[1], settings.level)}
 
 
-def _error(told: Told, ones: Tensor, bins: int) -> tuple[float, AlongRay]:
-    row = rows_of_events(told.confidence, told.outcome, ones, None, bins)["ece"]
+def _mean(values: Tensor, mass: Tensor) -> float:
+    return ((mass * values).sum() / mass.sum()).item()
+
+
+def _error(told: Told, bins: int) -> tuple[float, AlongRay]:
+    row = rows_of_events(told.confidence, told.outcome, told.mass, told.weights, bins)["ece"]
     assert isinstance(row.resampled, AlongRay)
     return row.value().item(), row.resampled

@@ -17,6 +17,7 @@ class Bin:
       least and the greatest confidence in it.
     - `count`: how many; `confidence`: their mean; `accuracy`: the share that was right.
     - `accuracy_low`, `accuracy_high`: Clopper and Pearson's interval for that share.
+    - `mass`: of all samples, the share that these are, by weight.
     """
 
     low: float
@@ -26,6 +27,7 @@ class Bin:
     accuracy: float
     accuracy_low: float
     accuracy_high: float
+    mass: float
 
     @property
     def gap(self) -> float:
@@ -44,34 +46,55 @@ def reliability_bins(
     bins: int = 15,
     binning: Binning = "width",
     level: float = 0.95,
+    weights: Tensor | None = None,
 ) -> list[Bin]:
     """The bins that hold anything, in order of confidence; cut as `ece` cuts them.
+
+    - `weights`: how much each sample counts, by default alike.
 
     >>> sure, right = torch.tensor([0.9, 0.95, 0.3]), torch.tensor([1.0, 0.0, 0.0])
     >>> [(one.count, one.accuracy) for one in reliability_bins(sure, right, bins=2)]
     [(1, 0.0), (2, 0.5)]
     """
     check_bins(bins)
-    bin_of = assign_bins(confidence, bins=bins, binning=binning)
+    bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
     sure, right = confidence.double(), outcome.double()
+    one_each = torch.ones_like(sure)
+    mass = one_each if weights is None else weights
 
     def total(x: Tensor) -> Tensor:
         return torch.zeros(bins, dtype=torch.float64).index_add(0, bin_of, x)
 
-    counts, hits = total(torch.ones_like(sure)), total(right)
-    claimed = total(sure)
+    counts, held = total(one_each), total(mass)
+    hits, claimed = total(mass * right), total(mass * sure)
     lowest = torch.ones(bins, dtype=torch.float64).scatter_reduce(0, bin_of, sure, "amin")
     highest = torch.zeros(bins, dtype=torch.float64).scatter_reduce(0, bin_of, sure, "amax")
-    lows, highs = clopper_pearson(hits, counts, level)
+    lows, highs = clopper_pearson(*effective(hits, held, total(mass.square())), level)
     found = []
-    for k in counts.nonzero()[:, 0].tolist():
+    for k in held.nonzero()[:, 0].tolist():
         edges = (k / bins, (k + 1) / bins)
         if binning == "mass":
             edges = (lowest[k].item(), highest[k].item())
-        n = counts[k].item()
-        shares = (claimed[k].item() / n, hits[k].item() / n)
-        found.append(Bin(*edges, int(n), *shares, lows[k].item(), highs[k].item()))
+        count, own = int(counts[k]), held[k].item()
+        shares = (claimed[k].item() / own, hits[k].item() / own)
+        ends = (lows[k].item(), highs[k].item())
+        found.append(Bin(*edges, count, *shares, *ends, own / held.sum().item()))
     return found
+
+
+def effective(hits: Tensor, mass: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+    r"""As many hits and samples, all of weight 1, as tell as much about a share.
+
+    - `hits`, `mass`, `squares`: sums of the weights of hits, of all weights and of their squares.
+
+    >>> effective(torch.tensor(6.0), torch.tensor(8.0), torch.tensor(16.0))  # four of weight 2
+    (tensor(3.), tensor(4.))
+
+    Kish, "Survey Sampling", 1965: $n = (\sum w)^2 / \sum w^2$.
+    """
+    n = torch.where(squares > 0, mass.square() / squares.clamp(min=1e-300), 0.0)
+    # Of samples of weight 1 these are whole numbers, and stay so.
+    return torch.where(mass > 0, hits * n / mass.clamp(min=1e-300), 0.0), n
 
 
 def clopper_pearson(hits: Tensor, counts: Tensor, level: float) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..measures._binned import assign_bins
-from ._bins import clopper_pearson
+from ._bins import clopper_pearson, effective
 from ._models import Told, named
 
 # Columns of the heat map, and the most rows of it that can be read.
@@ -53,26 +53,28 @@ def class_rows(told: Told, names: Sequence[str], level: float) -> list[ClassRow]
     if told.predicted is None or told.classes is None:
         return []
     of, classes = told.predicted, told.classes
-    sure, right = told.confidence.double(), told.outcome.double()
+    sure, right, mass = told.confidence.double(), told.outcome.double(), told.mass
     column = assign_bins(told.confidence, bins=COLUMNS, binning="width")
 
     def totals(x: Tensor) -> Tensor:
         table = torch.zeros(classes * COLUMNS, dtype=torch.float64)
         return table.index_add(0, of * COLUMNS + column, x).reshape(classes, COLUMNS)
 
-    counts, claimed, hits = totals(torch.ones_like(sure)), totals(sure), totals(right)
-    of_class = [table.sum(dim=1) for table in (counts, claimed, hits)]
-    n, said, held = of_class
-    low, high = clopper_pearson(held, n, level)
+    counts, weight = totals(torch.ones_like(sure)), totals(mass)
+    claimed, hits = totals(mass * sure), totals(mass * right)
+    of_class = [table.sum(dim=1) for table in (counts, weight, claimed, hits)]
+    n, own, said, held = of_class
+    squares = totals(mass.square()).sum(dim=1)
+    low, high = clopper_pearson(*effective(held, own, squares), level)
     order = (said - held).abs().argsort(descending=True, stable=True)
     found = []
-    for k in [k for k in order.tolist() if n[k] > 0][:MOST_CLASSES]:
+    for k in [k for k in order.tolist() if own[k] > 0][:MOST_CLASSES]:
         cells = [
-            Cell(j, int(counts[k, j]), ((claimed - hits)[k, j] / counts[k, j]).item())
+            Cell(j, int(counts[k, j]), ((claimed - hits)[k, j] / weight[k, j]).item())
             for j in range(COLUMNS)
-            if counts[k, j] > 0
+            if weight[k, j] > 0
         ]
-        shares = ((said[k] / n[k]).item(), (held[k] / n[k]).item())
+        shares = ((said[k] / own[k]).item(), (held[k] / own[k]).item())
         found.append(ClassRow(names[k], int(n[k]), *shares, low[k].item(), high[k].item(), cells))
     return found
 

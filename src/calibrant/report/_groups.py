@@ -10,13 +10,11 @@ from torch import Tensor
 from ..evaluation import Estimate, calibration_tests
 from ..evaluation._inputs import Numbers
 from ._models import Told, named
-from ._rows import few_rows_of
+from ._rows import draws_for, few_rows_of
 from ._settings import Settings
 
 # The most groups that can be read, and the fewest samples that can be judged.
 MOST_GROUPS, FEWEST = 40, 20
-# Resamples of each group's intervals.
-_DRAWS = 200
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,9 @@ class Group:
 def groups_of(told: Told, names: Numbers, settings: Settings) -> list[Group]:
     """Every group with its numbers, the largest first."""
     members = _members(names, len(told))
-    fewer = replace(settings, draws=min(settings.draws, _DRAWS))
-    found = [_group(told, name, own, fewer) for name, own in members.items()]
+    # As many resamples of each group as of all samples, so that `evaluate` finds the same.
+    same = replace(settings, draws=draws_for(len(told), settings.draws))
+    found = [_group(told, name, own, same) for name, own in members.items()]
     found.sort(key=lambda one: -one.count)
     return _corrected(found[:MOST_GROUPS])
 
@@ -49,8 +48,8 @@ def severities_of(told: Told, severity: Numbers, settings: Settings) -> list[Gro
         numbers = given.astype(float)
     except (TypeError, ValueError) as wrong:
         raise ValueError(
-            "severity must hold a number per sample, 0 where nothing was shifted; got "
-            f"{given.dtype}. For names pass groups."
+            "severity must hold a number per sample, 0 where nothing was shifted; got text. "
+            "For names pass groups."
         ) from wrong
     if not np.isfinite(numbers).all():
         raise ValueError("severity must be finite for every sample; got NaN or infinity.")
@@ -72,15 +71,20 @@ def _members(groups: Numbers, n: int) -> dict[str, Tensor]:
 
 
 def _group(told: Told, name: str, own: Tensor, settings: Settings) -> Group:
-    sure, right = told.confidence[own], told.outcome[own]
-    if len(own) < FEWEST:
+    some = told.some(own)
+    if len(own) < FEWEST or not bool(some.mass.any()):
         return Group(named(name), len(own), {}, None)
-    rows = few_rows_of(sure, right, settings)
+    return Group(named(name), len(own), few_rows_of(some, settings), _p_value(some, settings.seed))
+
+
+def _p_value(some: Told, seed: int) -> float | None:
+    if some.weights is not None:  # tests are for samples that count alike
+        return None
     try:
-        p = calibration_tests((sure, right), draws=2000, seed=settings.seed).kuiper.p_value
+        events = (some.confidence, some.outcome)
+        return calibration_tests(events, draws=2000, seed=seed).kuiper.p_value
     except ValueError:  # every confidence zero or one
-        p = None
-    return Group(named(name), len(own), rows, p)
+        return None
 
 
 def _corrected(groups: list[Group]) -> list[Group]:

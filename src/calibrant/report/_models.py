@@ -1,12 +1,13 @@
 """What each model said, in the form the report is made from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
+from .._checks import check_weights
 from ..evaluation import _inputs as inputs
 from ..evaluation._inputs import Numbers
 from ..predictions import Predictions
@@ -28,6 +29,7 @@ class Told:
     - `nll`, `brier`: the scores of each sample, in float64.
     - `predicted`, `labels`: class indices; none where only events are known.
     - `predictions`: the table behind them; none where only events are known.
+    - `weights`: how much each sample counts, in float64; none where all count alike.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Told:
     predicted: Tensor | None = None
     labels: Tensor | None = None
     predictions: Predictions | None = None
+    weights: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.confidence)
@@ -47,19 +50,42 @@ class Told:
         """How many; none where only events are known."""
         return None if self.predictions is None else self.predictions.classes
 
+    @property
+    def mass(self) -> Tensor:
+        """How much each sample counts: 1 where nothing else was said."""
+        return torch.ones(len(self), dtype=torch.float64) if self.weights is None else self.weights
 
-def told(name: str, forecast: Forecast, *, probabilities: bool = False) -> Told:
+    def some(self, rows: Tensor) -> "Told":
+        """Some of the samples, without the table behind them."""
+        return Told(
+            self.name,
+            self.confidence[rows],
+            self.outcome[rows],
+            self.nll[rows],
+            self.brier[rows],
+            weights=None if self.weights is None else self.weights[rows],
+        )
+
+
+def told(
+    name: str,
+    forecast: Forecast,
+    *,
+    probabilities: bool = False,
+    weights: Numbers | None = None,
+) -> Told:
     """Judge what one model said; a sentence that begins with its name where that is impossible.
 
     - `forecast`: a table `(n, classes)` of logits (of probabilities, if `probabilities` says so)
       with the true classes, or one confidence per event with what happened; or `Predictions`.
+    - `weights`: how much each sample counts.
 
     >>> said = told("coin", (torch.tensor([0.9, 0.6, 0.7]), torch.tensor([1, 0, 1])))
     >>> said.outcome.tolist(), said.classes
     ([1.0, 0.0, 1.0], None)
     """
     try:
-        return judged(name, forecast, probabilities=probabilities)
+        return _weighted(judged(name, forecast, probabilities=probabilities), weights)
     except (ValueError, TypeError) as wrong:
         raise type(wrong)(f"model {name!r}: {wrong}") from wrong
 
@@ -114,11 +140,14 @@ def named(thing: object) -> str:
 
 
 def _of_predictions(name: str, predictions: Predictions) -> Told:
-    if predictions.weights is not None or predictions.labels_per_sample is not None:
+    if predictions.labels_per_sample is not None:
         raise ValueError(
-            "predictions must have one label per sample and no weights, since the report counts "
-            "samples; pass Predictions(logits, labels)."
+            "predictions must have one label per sample, since the report shows answers; "
+            "pass Predictions(logits, labels)."
         )
+    if predictions.weights is not None:
+        bare = predictions._some(slice(None), None)
+        return _weighted(_of_predictions(name, bare), predictions.weights)
     inputs.check_enough(len(predictions))
     inputs.check_labels_in_range(predictions.labels, predictions.classes)
 
@@ -132,6 +161,18 @@ def _of_predictions(name: str, predictions: Predictions) -> Told:
         predictions.labels.cpu(),
         predictions,
     )
+
+
+def _weighted(said: Told, weights: Numbers | None) -> Told:
+    counted = inputs.as_weights(weights, said.confidence)
+    if counted is None:
+        return said
+    counted = counted.cpu()
+    check_weights(counted, said.confidence)
+    table = said.predictions
+    if table is not None:
+        table = table._some(slice(None), counted.to(table.labels.device))
+    return replace(said, predictions=table, weights=counted)
 
 
 def _of_events(name: str, confidence: Tensor, outcome: Numbers) -> Told:

@@ -13,6 +13,7 @@ import torch
 
 from .. import __version__
 from ..evaluation import Estimate
+from ..evaluation import _table as table
 from ._account import Account
 from ._against import Against
 from ._classes import COLUMNS, MOST_CLASSES
@@ -20,7 +21,7 @@ from ._frame import Frame
 from ._groups import FEWEST, MOST_GROUPS
 from ._repair import Repair
 from ._settings import Settings
-from ._verdict import points, spoken_p
+from ._verdict import points
 from ._words import compact, number, script_json, short, shown
 
 # A mail server's patience, and what is left out where a page would try it.
@@ -89,8 +90,8 @@ def _environment() -> Any:
     made.filters |= {
         "px": lambda x: f"{x:.1f}".rstrip("0").rstrip("."),
         "points": points,
-        "p": spoken_p,
-        "pvalue": lambda p: "< 0.001" if p < 0.001 else f"{p:.2g}",
+        "p": table.spoken_p,
+        "pvalue": table.p_value,
         "n4": number,
         "percent": lambda x: f"{100 * x:.1f}%",
         "count": lambda x: f"{x:,}",
@@ -99,8 +100,13 @@ def _environment() -> Any:
         "tick": lambda x: f"{x:g}",
         "short": short,
     }
-    made.globals |= {"Frame": Frame, "is_repair": lambda x: isinstance(x, Repair)}
-    made.tests["sentence"] = lambda x: isinstance(x, str)
+    made.globals |= {
+        "Frame": Frame,
+        "is_repair": lambda x: isinstance(x, Repair),
+        "is_outside": table.is_outside,
+        "outside": " ".join(table.OUTSIDE.split()),
+    }
+    made.tests |= {"sentence": lambda x: isinstance(x, str), "outside": table.is_outside}
     return made
 
 

@@ -121,7 +121,12 @@ def reliability_curves(
     for k, (name, forecast) in enumerate(models.items()):
         told = judged(name, forecast, probabilities=probabilities)
         parts = reliability_bins(
-            told.confidence, told.outcome, bins=bins, binning=binning, level=level
+            told.confidence,
+            told.outcome,
+            bins=bins,
+            binning=binning,
+            level=level,
+            weights=told.weights,
         )
         claimed = [one.confidence for one in parts]
         line = main.plot(

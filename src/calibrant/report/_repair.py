@@ -55,24 +55,18 @@ class Repair:
 
 
 @torch.no_grad()
-def repair(told: Told, settings: Settings) -> Repair | str:
-    """Cross-fit `BestOf`; where it cannot be fitted, the sentence that says why."""
+def repair(told: Told, before: dict[str, Estimate], settings: Settings) -> Repair | str:
+    """Cross-fit `BestOf`; where it cannot be fitted, the sentence that says why.
+
+    - `before`: the rows of the model as it is.
+    """
     try:
         parts = _parts(len(told), settings.seed)
         after = _cross_fitted(told, parts)
         final = _fitted(told, _fitting_rows(parts >= 0, told, settings.seed))
     except ValueError as refusal:
         return str(refusal)
-    level = settings.level
-
-    def rows(of: Told) -> dict[str, Estimate]:
-        scores = {"nll": of.nll, "brier": of.brier}
-        found = few_rows_of(of.confidence, of.outcome, settings)
-        return found | {name: _mean(x, level) for name, x in scores.items()}
-
-    gain = told.nll - after.nll
-    error = gain.std().item() / sqrt(len(gain))
-    z = gain.mean().item() / error if error > 0 else 0.0
+    gain, p = _gain(told.nll - after.nll, told.mass, settings.level)
     return Repair(
         method=repr(final.best_),
         said=final.report_.message,
@@ -83,11 +77,17 @@ def repair(told: Told, settings: Settings) -> Repair | str:
         },
         folds=FOLDS,
         fitted_to=len(_fitting_rows(parts != 0, told, settings.seed)),
-        before=rows(told),
-        after=rows(after),
-        bins=reliability_bins(after.confidence, after.outcome, bins=settings.bins, level=level),
-        gain=_mean(gain, level),
-        p_value=erfc(abs(z) / sqrt(2)),
+        before=before,
+        after=few_rows_of(after, settings),
+        bins=reliability_bins(
+            after.confidence,
+            after.outcome,
+            bins=settings.bins,
+            level=settings.level,
+            weights=told.weights,
+        ),
+        gain=gain,
+        p_value=p,
         changes_nothing=type(final.best_).__name__ == "Identity",
     )
 
@@ -112,14 +112,15 @@ def _fitting_rows(allowed: Tensor, told: Told, seed: int) -> Tensor:
 
 
 def _fitted(told: Told, rows: Tensor) -> BestOf:
+    weights = None if told.weights is None else told.weights[rows]
     if told.predictions is None:
         chance = as_logits(told.confidence[rows], smallest=_SMALLEST)
         return BestOf([TemperatureScaling(), BetaCalibration()]).fit(
-            chance, told.outcome[rows].long(), folds=0
+            chance, told.outcome[rows].long(), weights=weights, folds=0
         )
     some = told.predictions._some(rows.to(told.predictions.labels.device), None)
     candidates = [TemperatureScaling(), EnsembleTemperatureScaling()]
-    return BestOf(candidates).fit(some.logits, some.labels, folds=0)
+    return BestOf(candidates).fit(some.logits, some.labels, weights=weights, folds=0)
 
 
 def _cross_fitted(told: Told, parts: Tensor) -> Told:
@@ -132,7 +133,12 @@ def _cross_fitted(told: Told, parts: Tensor) -> Told:
             for name, values in _mapped(told, fitted, rows).items():
                 columns[name][rows] = values.to(columns[name])
     return Told(
-        told.name, columns["confidence"], columns["outcome"], columns["nll"], columns["brier"]
+        told.name,
+        columns["confidence"],
+        columns["outcome"],
+        columns["nll"],
+        columns["brier"],
+        weights=told.weights,
     )
 
 
@@ -158,10 +164,13 @@ def _mapped(told: Told, fitted: BestOf, rows: Tensor) -> dict[str, Tensor]:
     }
 
 
-def _mean(values: Tensor, level: float) -> Estimate:
-    """A mean and its interval by the normal law."""
+def _gain(values: Tensor, mass: Tensor, level: float) -> tuple[Estimate, float]:
+    """A weighted mean with its interval, and the p-value of zero, both by the normal law."""
     from scipy.special import ndtri  # type: ignore[import-untyped]
 
-    middle = values.mean().item()
-    half = float(ndtri((1 + level) / 2)) * values.std().item() / sqrt(len(values))
-    return Estimate(middle, middle - half, middle + half, 0)
+    n, middle = len(values), ((mass * values).sum() / mass.sum()).item()
+    scatter = (mass * (values - middle)).square().sum().sqrt() / mass.sum()
+    error = scatter.item() * sqrt(n / (n - 1))
+    half = float(ndtri((1 + level) / 2)) * error
+    z = middle / error if error > 0 else 0.0
+    return Estimate(middle, middle - half, middle + half, 0), erfc(abs(z) / sqrt(2))

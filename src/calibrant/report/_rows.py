@@ -12,10 +12,10 @@ from ..evaluation._rows import Row, rows_of_events
 from ._models import Told
 from ._settings import Settings
 
-# Samples times resamples that two cores judge in a few seconds.
-_AT_MOST = 10_000_000
-# Below this the ends of an interval are guesses.
-_FEWEST_DRAWS = 100
+# Samples times resamples that two cores judge in some seconds.
+_AT_MOST = 20_000_000
+# Above this an interval hardly changes; below it its ends are guesses.
+_MOST_DRAWS, _FEWEST_DRAWS = 1000, 100
 # Beyond this many samples, rows whose resamples are slow are left out.
 _MANY = 20_000
 
@@ -29,13 +29,15 @@ _SHOWN = {
 }
 
 
-def draws_for(n: int, draws: int) -> int:
-    """As many resamples as were asked for, or as many as so many samples leave time for.
+def draws_for(n: int, draws: int | None = None) -> int:
+    """As many resamples as were asked for, or else as many as so many samples leave time for.
 
-    >>> draws_for(1_000, 1000), draws_for(100_000, 1000), draws_for(10**6, 1000)
-    (1000, 100, 100)
+    >>> draws_for(1_000), draws_for(100_000), draws_for(10**6), draws_for(10**6, 500)
+    (1000, 200, 100, 500)
     """
-    return min(draws, max(_FEWEST_DRAWS, _AT_MOST // n))
+    if draws is not None:
+        return draws
+    return min(_MOST_DRAWS, max(_FEWEST_DRAWS, _AT_MOST // n))
 
 
 @torch.no_grad()
@@ -44,40 +46,38 @@ def rows_of(told: Told, settings: Settings) -> dict[str, Estimate]:
 
     `overconfidence` is the mean confidence less the accuracy.
     """
+    means = _means(told)
+    shown = [name for name, slow in _SHOWN.items() if len(told) <= _MANY or not slow]
+    return _estimated(told, means, shown, settings)
+
+
+@torch.no_grad()
+def few_rows_of(told: Told, settings: Settings) -> dict[str, Estimate]:
+    """The same without what only order can tell; those that a comparison needs."""
+    means = _means(told)
+    return _estimated(told, means, ["ece"], settings)
+
+
+def _means(told: Told) -> dict[str, Tensor]:
     confidence, outcome = told.confidence.double(), told.outcome.double()
-    means = {
+    return {
         "accuracy": outcome,
         "mean_confidence": confidence,
         "overconfidence": confidence - outcome,
         "nll": told.nll,
         "brier": told.brier,
     }
-    shown = [name for name, slow in _SHOWN.items() if len(told) <= _MANY or not slow]
-    return _estimated(told.confidence, told.outcome, means, shown, settings)
-
-
-@torch.no_grad()
-def few_rows_of(confidence: Tensor, outcome: Tensor, settings: Settings) -> dict[str, Estimate]:
-    """Accuracy, mean confidence, their difference and the calibration error of some samples."""
-    wide, right = confidence.double(), outcome.double()
-    means = {"accuracy": right, "mean_confidence": wide, "overconfidence": wide - right}
-    return _estimated(confidence, outcome, means, ["ece"], settings)
 
 
 def _estimated(
-    confidence: Tensor,
-    outcome: Tensor,
-    means: dict[str, Tensor],
-    shown: Sequence[str],
-    settings: Settings,
+    told: Told, means: dict[str, Tensor], shown: Sequence[str], settings: Settings
 ) -> dict[str, Estimate]:
-    ones = torch.ones(len(confidence), dtype=torch.float64)
-    rows = {name: _mean(values) for name, values in means.items()}
-    events = rows_of_events(confidence, outcome, ones, None, settings.bins)
+    rows = {name: _mean(values, told.mass) for name, values in means.items()}
+    events = rows_of_events(told.confidence, told.outcome, told.mass, told.weights, settings.bins)
     rows |= {name: events[name] for name in shown}
-    draws = draws_for(len(ones), settings.draws)
-    return estimates(rows, ones, draws=draws, level=settings.level, seed=settings.seed)
+    draws = draws_for(len(told), settings.draws)
+    return estimates(rows, told.mass, draws=draws, level=settings.level, seed=settings.seed)
 
 
-def _mean(values: Tensor) -> Row:
-    return Row(values.mean, Mean(values))
+def _mean(values: Tensor, mass: Tensor) -> Row:
+    return Row(lambda: (mass * values).sum() / mass.sum(), Mean(values))

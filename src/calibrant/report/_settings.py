@@ -9,15 +9,16 @@ from ..evaluation import _inputs as inputs
 class Settings:
     """How everything in a report is measured.
 
-    - `bins`: of equal width. `draws`: resamples behind an interval, fewer for many samples.
+    - `bins`: of equal width. `draws`: resamples behind an interval; by default as many as
+      leave time.
     - `level`: of every interval, and one less the level of every test. `seed`: of all that is
       drawn at random.
     """
 
     bins: int = 15
-    draws: int = 1000
+    draws: int | None = None
     level: float = 0.95
     seed: int = 0
 
     def __post_init__(self) -> None:
-        inputs.check_settings(self.bins, self.draws, self.level)
+        inputs.check_settings(self.bins, 1 if self.draws is None else self.draws, self.level)

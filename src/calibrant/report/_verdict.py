@@ -5,7 +5,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ..evaluation import CalibrationTests, Estimate
+from ..evaluation._table import spoken_p
 from ._bins import Bin
+
+_AT_ODDS = (
+    "The interval leaves out 0, but the test, which looks at every confidence and decides, "
+    "does not find more than chance. "
+)
 
 Kind = Literal["over", "under", "mixed", "none"]
 
@@ -52,14 +58,11 @@ def verdict(
         f"it claims {rows['mean_confidence'].value:.1%} on average and is right "
         f"{rows['accuracy'].value:.1%} of the time"
     )
-    chance = "not tested" if p is None else spoken_p(p)
-    interval = (
-        f"{level:.0%} interval {points(gap.low)} to {points(gap.high)}, {chance}"  # of the gap
-    )
+    chance = "not tested" if p is None else f"Kuiper's test {spoken_p(p)}"
+    ends = (-gap.high, -gap.low) if kind == "under" else (gap.low, gap.high)
+    interval = f"{level:.0%} interval {points(ends[0])} to {points(ends[1])}; {chance}"
     if kind in ("over", "under"):
         far = f"{100 * abs(gap.value):.1f} points"
-        if kind == "under":
-            interval = f"{level:.0%} interval {points(-gap.high)} to {points(-gap.low)}, {chance}"
         said = f"{kind.capitalize()}-confident by {far} ({interval}): {claims}."
     elif kind == "mixed":
         said = (
@@ -67,17 +70,17 @@ def verdict(
             f"(difference {points(gap.value)} points, {interval}). {_furthest(bins)}"
         )
     else:
-        ece = rows["ece"]
         found = "Not clearly miscalibrated" if one_way else "No miscalibration found"
         said = (
-            f"{found}: {claims} (difference {points(gap.value)} points, "
-            f"{interval}). Its expected calibration error is at most {ece.high:.3f}."
+            f"{found}: {claims} (difference {points(gap.value)} points, {interval}). "
+            f"{_AT_ODDS if one_way else ''}"
+            f"Its expected calibration error is at most {rows['ece'].high:.3f}."
         )
     return Verdict(kind, said, gap.value, gap.low, gap.high, p)
 
 
 def _furthest(bins: Sequence[Bin]) -> str:
-    worst = max(bins, key=lambda one: one.count * abs(one.gap))
+    worst = max(bins, key=lambda one: one.mass * abs(one.gap))
     way = "claims too much" if worst.gap > 0 else "claims too little"
     return (
         f"It {way} most around confidence {worst.confidence:.2f}, where it is right "
@@ -93,12 +96,3 @@ def points(share: float) -> str:
     """
     text = f"{100 * share:.1f}"
     return "0.0" if text == "-0.0" else text.replace("-", "\N{MINUS SIGN}")
-
-
-def spoken_p(p: float) -> str:
-    """A p-value as it is written in a sentence.
-
-    >>> spoken_p(0.0312), spoken_p(1e-9)
-    ('p = 0.031', 'p < 0.001')
-    """
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"

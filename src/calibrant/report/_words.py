@@ -5,6 +5,8 @@ import re
 from math import isfinite, isnan
 from typing import Any
 
+from ..evaluation import _table as table
+
 # Characters that no page may hold: controls, and halves of a pair without the other.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -15,15 +17,14 @@ def shown(text: str) -> str:
 
 
 def number(x: float) -> str:
-    """Four decimals, or the exponent where they would say nothing.
+    """As in a terminal, with a true minus sign.
 
     >>> number(-0.25), number(0.00001), number(float("inf"))
-    ('−0.2500', '1.0e-05', '∞')
+    ('−0.2500', '0.000010', '∞')
     """
     if not isfinite(x):
         return "undefined" if isnan(x) else "∞" if x > 0 else "\N{MINUS SIGN}∞"
-    text = f"{x:.4f}" if abs(x) >= 5e-4 or x == 0 else f"{x:.1e}"
-    return f"\N{MINUS SIGN}{text[1:]}" if x < 0 else text
+    return table.number(x).replace("-", "\N{MINUS SIGN}")
 
 
 def compact(count: int) -> str:

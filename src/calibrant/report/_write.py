@@ -49,10 +49,11 @@ def write_report(
     groups: Numbers | None = None,
     severity: Numbers | None = None,
     sample_names: Sequence[object] | None = None,
+    weights: Numbers | None = None,
     probabilities: bool = False,
     title: str | None = None,
     bins: int = 15,
-    draws: int = 1000,
+    draws: int | None = None,
     level: float = 0.95,
     seed: int = 0,
     mistakes: int = 10,
@@ -73,10 +74,11 @@ def write_report(
     - `groups`: a name for each sample; every group is judged on its own.
     - `severity`: a number for each sample, how far it was shifted, 0 for not at all.
     - `sample_names`: of each sample, such as the file of an image, to name mistakes by.
+    - `weights`: how much each sample counts, by default alike.
     - `probabilities`: whether tables hold probabilities and not logits.
     - `title`: of the page.
-    - `bins`, `draws`, `level`, `seed`: as in `evaluate`. Many samples are resampled less often,
-      and the report says how often.
+    - `bins`, `draws`, `level`, `seed`: as in `evaluate`. Unless `draws` says how often, up to
+      20,000 samples are resampled 1,000 times, more of them less often; the report says so.
     - `mistakes`: how many to show.
     - `progress`: told what is being done.
 
@@ -96,7 +98,7 @@ def write_report(
     settings = Settings(bins, draws, level, seed)
     given = all_told(models, probabilities=probabilities)
     sources = (
-        Source(told(name, forecast, probabilities=so), groups, severity)
+        Source(told(name, forecast, probabilities=so, weights=weights), groups, severity)
         for name, forecast, so in given
     )
     return write_sources(

@@ -27,7 +27,7 @@ class Epoch:
             price = f"times {self.weight:g}" if self.weight else "watched, not descended"
             parts.append(f"calibration {self.calibration:.4f} {price}")
         if self.accuracy == self.accuracy:
-            parts.append(f"accuracy {self.accuracy:.2%}, error {self.error:.2%}")
+            parts.append(f"accuracy {self.accuracy:.2%}, calibration error {self.error:.2%}")
         return ", ".join(parts)
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .._samples import Samples
-from ._files import contents, found
+from ._files import found, text
 
 NUMBERS = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 NAMES = (
@@ -95,7 +95,7 @@ def _numbers(rows: Rows) -> Tensor:
 def _rows(path: Path) -> Rows:
     """Lines of 15 cells; a head, the note that begins the test file and blank lines are none."""
     rows = []
-    for number, line in enumerate(contents(path).decode().splitlines(), start=1):
+    for number, line in enumerate(text(path).splitlines(), start=1):
         if not line.strip() or line.startswith("|") or line.startswith("age,"):
             continue
         cells = [cell.strip() for cell in line.split(",")]

@@ -23,6 +23,14 @@ def found(folder: Path, name: str) -> Path:
     raise FileNotFoundError(f"{folder / name} must be there, or packed as .gz or .xz; it is not.")
 
 
+def text(path: Path) -> str:
+    """All text of a file, unpacked."""
+    try:
+        return contents(path).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must hold text as UTF-8; got other bytes: {error}.") from error
+
+
 def contents(path: Path) -> bytes:
     """All bytes of a file, unpacked."""
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from .._samples import Texts
-from ._files import contents, found
+from ._files import found, text
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,4 @@ class JsonLines:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        return [line for line in contents(path).decode().split("\n") if line.strip()]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must hold text as UTF-8; got other bytes: {error}.") from error
+    return [line for line in text(path).split("\n") if line.strip()]

@@ -15,6 +15,15 @@
   choose("choose-model", ".model", (one, value) => value === "all" || one.dataset.model === value);
   choose("choose-bins", ".way", (one, value) => one.dataset.way === value);
 
+  // Where a table or a drawing is wider than its box, a line says that it scrolls.
+  const boxes = new ResizeObserver((seen) => {
+    for (const { target } of seen) {
+      const box = target.closest(".scroll");
+      box.classList.toggle("wider", box.scrollWidth > box.clientWidth + 1);
+    }
+  });
+  for (const box of all(".scroll")) for (const one of [box, ...box.children]) boxes.observe(one);
+
   // A title becomes a tooltip that can be reached by pointer, touch and keyboard alike.
   const tip = document.getElementById("tip");
   const spoken = document.getElementById("spoken");
