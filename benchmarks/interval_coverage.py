@@ -7,6 +7,8 @@ outcome replaced by its chance, which leaves no noise.
 
     python benchmarks/interval_coverage.py --device cuda --processes 12   # minutes, on a GPU
     python benchmarks/interval_coverage.py --repetitions 20               # a look, on a CPU
+
+With `--rows` only those are drawn anew, and take their places in the table there is.
 """
 
 import argparse
@@ -17,7 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from record import RESULTS, circumstances, number, write
+from record import RESULTS, Row, circumstances, number, read, write
 from torch import Tensor
 
 from calibrant import (
@@ -36,7 +38,7 @@ from calibrant.evaluation._rows import rows_of_predictions
 
 CLASSES, SPREAD, POPULATION, DRAWS, LEVEL = 10, 2.0, 2_000_000, 1000, 0.95
 TEMPERATURES = (1.0, 1.1, 1.5, 2.0)
-SLOW = ("sweep_ece", "smooth_ece")
+SLOW = ("smooth_ece",)
 
 
 def world(temperature: float, n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -117,10 +119,14 @@ def repetitions(
     return found
 
 
-def study(temperature: float, arguments: argparse.Namespace) -> list[dict[str, str]]:
+def study(temperature: float, arguments: argparse.Namespace) -> list[Row]:
     """Coverage of every row in one world."""
     rng = torch.Generator(arguments.device).manual_seed(arguments.seed)
-    truth = truths(temperature, rng)
+    truth = {
+        name: value
+        for name, value in truths(temperature, rng).items()
+        if arguments.rows is None or name in arguments.rows
+    }
     found: dict[str, list[Estimate]] = {name: [] for name in truth}
     share = partial(repetitions, temperature, list(truth), arguments)
     with ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as workers:
@@ -158,6 +164,12 @@ def summary(truth: float, found: list[Estimate]) -> dict[str, str]:
     }
 
 
+def replaced(kept: list[Row], rows: list[Row]) -> list[Row]:
+    """The rows there are, those drawn anew in their places."""
+    fresh = {(row["temperature"], row["row"]): row for row in rows}
+    return [fresh.get((row["temperature"], row["row"]), row) for row in kept]
+
+
 def main() -> None:
     """Run the worlds and record them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -167,13 +179,15 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=1000)
     parser.add_argument("--slow-repetitions", type=int, default=100)
     parser.add_argument("--temperatures", type=float, nargs="+", default=TEMPERATURES)
+    parser.add_argument("--rows", nargs="+", help="such as ece; all, unless given")
     parser.add_argument("--seed", type=int, default=20261115)
     parser.add_argument("--out", type=Path, default=RESULTS / "coverage.csv")
     arguments = parser.parse_args()
-    rows = []
+    kept = read(arguments.out) if arguments.rows else []
+    rows: list[Row] = []
     for temperature in arguments.temperatures:
         rows += study(temperature, arguments)
-        write(arguments.out, rows)
+        write(arguments.out, replaced(kept, rows) if kept else rows)
         for row in rows:
             if row["temperature"] == number(temperature):
                 print(*list(row.values())[:9], flush=True)

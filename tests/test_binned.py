@@ -148,6 +148,21 @@ def test_ties_are_found_alike_among_few_and_among_many(
     assert_close((ascending.first_tied, ascending.last_tied), few)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_few_and_many_are_sorted_alike(
+    dtype: torch.dtype, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = torch.randint(-99, 99, (500,), generator=rng).to(dtype) / 7
+    given[[3, 77]], given[78] = torch.nan, torch.inf
+    few = Ascending.of(given)
+    monkeypatch.setattr(_order, "_MANY", 0)
+    many = Ascending.of(given)
+    assert_close(many.values, few.values, rtol=0, atol=0, equal_nan=True)
+    assert_close(given[many.source], many.values, rtol=0, atol=0, equal_nan=True)
+    assert_close(many.unsort(many.values), given, rtol=0, atol=0, equal_nan=True)
+    assert many.source.unique().equal(torch.arange(500))
+
+
 def test_debiased_weights_are_counts_that_need_not_be_whole() -> None:
     confidence, outcome = torch.tensor([0.9, 0.9]).double(), torch.tensor([0.0, 0.0]).double()
     weights = torch.tensor([0.6, 0.6]).double()

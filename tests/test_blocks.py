@@ -21,7 +21,7 @@ from calibrant import (
 )
 from calibrant import _tables as tables
 from calibrant.criteria import _lifts
-from calibrant.measures import _binned
+from calibrant.measures import _binned, _width_bins
 
 STATISTICS = [
     "confidence",
@@ -103,10 +103,11 @@ def layouts(table: Tensor) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("classes", [5, 300])
 def test_however_they_lie_probabilities_give_the_same_statistics(
-    dtype: torch.dtype, rng: torch.Generator
+    classes: int, dtype: torch.dtype, rng: torch.Generator
 ) -> None:
-    logits, labels = awkward(5, torch.float64, rng)
+    logits, labels = awkward(classes, torch.float64, rng)
     probs = logits.softmax(dim=1).to(dtype)
     for name, table in layouts(probs).items():
         told = Predictions.from_probabilities(table, labels)
@@ -119,16 +120,49 @@ def test_however_they_lie_probabilities_give_the_same_statistics(
         assert_close(told.mean_log_prob, logs.mean(dim=1))
         assert_close(told.logits, logs)
         assert_close(nll(told), -logs.gather(1, labels[:, None]).mean())
-        one_hot = torch.nn.functional.one_hot(labels, 5)
+        one_hot = torch.nn.functional.one_hot(labels, classes)
         assert_close(brier(told), (wide - one_hot).square().sum(dim=1).mean())
 
 
-def test_two_threads_see_what_one_sees(
-    rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    probs = torch.randn(50_000, 7, generator=rng).softmax(dim=1)
+@pytest.fixture
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("classes", [7, 300])
+def test_two_threads_see_what_one_sees(
+    classes: int, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logits, labels = awkward(classes, torch.float32, rng)
+    probs = logits.softmax(dim=1)
+    monkeypatch.setattr(tables._blocks, "BLOCK_BYTES", 3_000)
+    told = Predictions.from_probabilities(probs, labels)
+    assert told.confidence.equal(probs.amax(dim=1))
+    assert told.correct.equal((probs.argmax(dim=1) == labels).float())
+    assert_close(told.sum_of_squares, probs.square().sum(dim=1))
     assert tables.first_largest(probs).equal(probs.argmax(dim=1))
+    some = torch.randint(len(probs), (999,), generator=rng)
+    assert tables.first_largest_of(probs, some).equal(probs[some].argmax(dim=1))
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_parts_are_done_once_each_by_whichever_thread_is_free() -> None:
+    done: list[slice] = []
+    parts = [slice(place, place + 1) for place in range(1000)]
+    tables.side_by_side(done.append, parts)
+    assert sorted(part.start for part in done) == list(range(1000))
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_what_goes_wrong_in_a_part_is_heard_of() -> None:
+    def work(part: slice) -> None:
+        if part.start == 3:
+            raise MemoryError("no room")
+
+    for _ in range(20):  # by whichever thread
+        with pytest.raises(MemoryError, match="no room"):
+            tables.side_by_side(work, [slice(place, None) for place in range(8)])
 
 
 @pytest.mark.parametrize("asked_before", [False, True])
@@ -220,18 +254,19 @@ def test_bins_by_arithmetic_are_those_of_bucketize(
     one = torch.ones((), dtype=dtype)
     near = [torch.nextafter(edges, side * one) for side in (-1, 2)]
     odd = torch.tensor([0.0, 1.0, torch.nan, -5e-4, 1.0005, 5e-324], dtype=dtype)
-    random = torch.rand(_binned._MANY, generator=rng, dtype=dtype)
+    random = torch.rand(3 * _width_bins.PART, generator=rng, dtype=dtype)
     confidence = torch.cat([edges, *near, odd, random])
     inner = edges[1:-1].contiguous()
     found = _binned.assign_bins(confidence, bins=bins, binning="width")
     assert found.equal(torch.bucketize(confidence, inner))
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_binned_errors_by_parts_are_those_of_the_whole(
     weighted: bool, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    n = 3 * _binned._MANY + 5
+    n = 5 * _width_bins.PART + 5
     confidence = (torch.rand(n, generator=rng, dtype=torch.float64) * 60).round() / 60
     outcome = torch.bernoulli(confidence**2, generator=rng)
     weights = torch.rand(n, generator=rng, dtype=torch.float64) if weighted else None
@@ -284,7 +319,7 @@ def test_every_sample_counts_once_in_whatever_blocks(
     criterion = class_wise(ece)
     value = criterion(Predictions(logits, labels))
     with monkeypatch.context() as patch:
-        patch.setattr(tables, "BLOCK_BYTES", 3_000)
+        patch.setattr(tables._blocks, "BLOCK_BYTES", 3_000)
         assert_close(criterion(Predictions(logits, labels)), value)
         assert_close(Predictions(logits, labels).confidence, logits.softmax(dim=1).amax(dim=1))
     assert np.isfinite(value.item())

@@ -198,10 +198,10 @@ def test_prints_a_table_of_at_most_eighty_columns(evaluation: Evaluation) -> Non
 def test_a_row_with_fewer_draws_says_so() -> None:
     confidence, ones = torch.rand(20).double(), torch.ones(20).double()
     rows = rows_of_events(confidence, ones, ones, None, 15)
-    some = {name: rows[name] for name in ("ece", "sweep_ece")}
+    some = {name: rows[name] for name in ("ece", "smooth_ece")}
     found = Evaluation(estimates(some, ones, draws=120, level=0.9, seed=0), 20, {"draws": 120})
-    assert (found["ece"].draws, found["sweep_ece"].draws) == (120, 100)
-    assert "100 draws" in next(x for x in str(found).splitlines() if x.startswith("sweep_ece"))
+    assert (found["ece"].draws, found["smooth_ece"].draws) == (120, 100)
+    assert "100 draws" in next(x for x in str(found).splitlines() if x.startswith("smooth_ece"))
 
 
 def test_json_holds_everything_and_is_written_whole(evaluation: Evaluation, tmp_path: Path) -> None:

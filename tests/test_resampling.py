@@ -11,10 +11,12 @@ from calibrant import Predictions
 from calibrant.evaluation import _weights
 from calibrant.evaluation._estimates import estimates
 from calibrant.evaluation._interval import inverted, percentile
-from calibrant.evaluation._resampled import AlongRay
+from calibrant.evaluation._resampled import AlongRay, Events
 from calibrant.evaluation._rows import rows_of_events, rows_of_predictions
 from calibrant.evaluation._shape import expected_gap
+from calibrant.evaluation._slow_draws import SweepDraws
 from calibrant.evaluation._weights import multinomial_weights
+from calibrant.measures._sweep import monotone_bins
 
 N, CLASSES = 120, 4
 
@@ -97,7 +99,27 @@ def test_moving_to_the_observed_gaps_changes_nothing(name: str) -> None:
         assert isinstance(observed, AlongRay)
         moved = observed.moved(weights, torch.ones(1, dtype=torch.float64))[:, 0]
     back = observed._noise if name == "esd" else 0  # type: ignore[attr-defined]
-    assert_close(moved - back, observed.draw(weights))
+    plain = observed.own.draw(weights) if isinstance(observed, SweepDraws) else None
+    assert_close(moved - back, observed.draw(weights) if plain is None else plain)
+
+
+def test_a_sweep_keeps_its_bins_along_the_ray() -> None:
+    confidence, outcome = torch.rand(2, 60, generator=torch.Generator().manual_seed(4)).double()
+    outcome = (outcome < confidence).double()
+    ones = torch.ones(60, dtype=torch.float64)
+    events = Events.of(confidence, outcome, ones)
+    (weights,) = multinomial_weights(ones, 3, seed=5)
+    found = SweepDraws(events).moved(weights, torch.tensor([0.0, 2.0]).double())
+    bins = monotone_bins(confidence, outcome, ones, "mass")
+    for row, both in zip(weights, found, strict=True):
+        for scale, value in zip((0.0, 2.0), both, strict=True):
+            square = 0.0
+            for k in range(int(bins.max()) + 1):
+                own = bins == k
+                gap = (row * events.gap - events.gap + scale * events.expected)[own].sum() / 60
+                mass = row[own].sum() / 60
+                square += (gap**2 / mass).item() if mass > 0 else 0.0
+            assert value.item() == pytest.approx(square**0.5)
 
 
 @pytest.mark.parametrize("name", ALONG_RAY)

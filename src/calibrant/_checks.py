@@ -179,7 +179,7 @@ def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = N
         _check_weight_values(weights)
     for name, x in (("confidence", confidence), ("outcome", outcome)):
         if _readable(x) and x.numel():
-            low, high = (extreme.item() for extreme in x.detach().float().aminmax())
+            low, high = (extreme.item() for extreme in x.detach().aminmax())
             if low < -1e-3 or high > 1 + 1e-3:
                 raise ValueError(
                     f"{name} must lie between 0 and 1; got {low:g} to {high:g}. A confidence is a "
@@ -190,15 +190,19 @@ def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = N
 def check_probabilities(probabilities: Tensor) -> None:
     """Rows of numbers between 0 and 1 that sum to one."""
     check_probability_table(probabilities)
-    if torch.compiler.is_compiling() or is_transformed(probabilities):
+    unseen = torch.compiler.is_compiling() or is_transformed(probabilities)
+    if unseen or probabilities.numel() == 0:
         return
-    tolerance = 2e-2 if probabilities.dtype in HALF else 1e-3
-    off = (probabilities.detach().float().sum(dim=1) - 1).abs()
-    if not bool((probabilities >= 0).all() and (off <= tolerance).all()):
+    table = probabilities.detach()
+    tolerance = 2e-2 if table.dtype in HALF else 1e-3
+    wide = torch.promote_types(table.dtype, torch.float32)
+    # The extremes of a table with NaN are NaN, and NaN is within no limits.
+    least, off = table.amin(), (table.sum(dim=1, dtype=wide) - 1).abs().max()
+    if not bool((least >= 0) & (off <= tolerance)):
         raise ValueError(
             "probabilities must not be negative and each row must sum to one; got values from "
-            f"{probabilities.min().item():.3g} to {probabilities.max().item():.3g}, a row off by "
-            f"{off.max().item():.3g}. If these are logits use Predictions(logits, labels)."
+            f"{least.item():.3g} to {table.max().item():.3g}, a row off by {off.item():.3g}. "
+            "If these are logits use Predictions(logits, labels)."
         )
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..measures._binned import assign_bins, bin_mean
 from ..measures._smooth import _deposit, _integral_of_size, _smoothed, _Waves
 from ..measures._sweep import monotone_bins
-from ._binned_draws import Binned, Totals, by_cell, by_width, l2_gap
+from ._binned_draws import Binned, BinnedDraws, by_cell, by_width, l2_gap
 from ._ranking import Levels
 from ._resampled import AlongRay, Events
 
@@ -20,29 +20,35 @@ _STEPS = 8
 
 @dataclass(frozen=True)
 class SweepDraws(AlongRay):
-    """The sweep's search cannot be shared between resamples: one at a time, so fewer of them."""
+    """The sweep's bins: those of each resample for its value, the sample's own along the ray.
+
+    The search asks whether accuracies rise, which gaps that were moved cannot answer. Bins found
+    anew for every resample would rise with its noise, and count that as calibration error.
+    """
 
     events: Events
-    most: int | None = 100
 
-    def _totals(self, weights: Tensor) -> Totals:
+    def _bins(self, weights: Tensor) -> Binned:
         events = self.events
-        bin_of = monotone_bins(
-            events.confidence, events.outcome.to(events.confidence.dtype), weights, "mass"
-        )
-        return by_cell(events, bin_of, int(bin_of.max()) + 1)(weights[None])
+        outcome = events.outcome.to(events.confidence.dtype)
+        bin_of = monotone_bins(events.confidence, outcome, weights, "mass")
+        return by_cell(events, bin_of, int(bin_of.max()) + 1)
+
+    @cached_property
+    def own(self) -> BinnedDraws:
+        """The same in the bins of the sample itself."""
+        return BinnedDraws(self.events, self._bins(self.events.weights), l2_gap)
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """One search for each row."""
-        found = (self._totals(row) for row in weights)
+        found = (self._bins(row)(row[None]) for row in weights)
         return torch.cat([l2_gap(totals, totals.gap[:, None])[:, 0] for totals in found])
 
     def moved(
         self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
     ) -> Float[Tensor, "draws scales"]:
-        """The bins of each resample, its gaps moved."""
-        found = (self._totals(row) for row in weights)
-        return torch.cat([l2_gap(totals, totals.moved(scales)) for totals in found])
+        """The gaps of the sample's bins, moved."""
+        return self.own.moved(weights, scales)
 
 
 @dataclass(frozen=True)

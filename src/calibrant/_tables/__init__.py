@@ -1,0 +1,13 @@
+"""Tables of rows read a block at a time, so that each block stays in a core's cache."""
+
+from ._blocks import WORTH_IT as WORTH_IT
+from ._blocks import blocks_of as blocks_of
+from ._blocks import by_rows as by_rows
+from ._blocks import in_numpy as in_numpy
+from ._blocks import side_by_side as side_by_side
+from ._blocks import softmax_of_blocks as softmax_of_blocks
+from ._blocks import unrecorded as unrecorded
+from ._maxima import first_largest as first_largest
+from ._maxima import first_largest_of as first_largest_of
+from ._maxima import is_first_largest as is_first_largest
+from ._maxima import largest_of_rows as largest_of_rows

@@ -1,0 +1,116 @@
+"""The largest entry of each row of a table, and which of tied ones came first."""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from .._checks import (
+    HALF,
+    check_probabilities,
+    check_probability_table,
+    check_table,
+    is_transformed,
+)
+from . import _blocks
+from ._blocks import WORTH_IT, blocks, in_numpy, side_by_side
+
+# Numbers of a table of probabilities whose signs and sums are looked at.
+_LOOKED_AT = 2**18
+# Rows this long are searched for the place of their maximum almost as fast as they are read.
+_WIDE = 256
+# Caches a core fills at a time when it only searches: a part is read once, and its maxima again.
+_SEARCHED = 8
+
+
+def largest_of_rows(
+    probabilities: Float[Tensor, "n classes"],
+) -> tuple[Float[Tensor, " n"], Int[Tensor, " n"] | None]:
+    """The largest entry of each row, off the graph; a sentence where these are no probabilities.
+
+    With it comes its first place, where that is found on the way.
+
+    Every maximum is looked at: of C chances it lies between 1/C and 1, and NaN shows in it. Of
+    a table of more than half a million numbers, signs and sums are looked at in some rows only,
+    evenly spread, since a look at all costs as much as everything else.
+    """
+    check_probability_table(probabilities)
+    check_table("probabilities", probabilities)
+    table = probabilities.detach()
+    place = None
+    if table.shape[1] >= _WIDE and _searched(table):
+        largest = table.new_empty(len(table))
+        place = _search(table, largest)
+    else:
+        largest = table.amax(dim=1)
+    if torch.compiler.is_compiling() or is_transformed(table):
+        return largest, None
+    check_probabilities(table[:: max(1, table.numel() // _LOOKED_AT)])
+    tolerance = 2e-2 if table.dtype in HALF else 1e-3
+    low, high = (extreme.item() for extreme in largest.aminmax())
+    if not (low >= (1 - tolerance) / table.shape[1] and high <= 1 + tolerance):
+        check_probabilities(table)
+    return largest, place
+
+
+def first_largest(table: Float[Tensor, "n classes"]) -> Int[Tensor, " n"]:
+    """The first of the largest entries of each row, as NumPy finds it, faster than torch."""
+    return _search(table) if _searched(table) else table.argmax(dim=1)
+
+
+def first_largest_of(
+    table: Float[Tensor, "n classes"], rows: Int[Tensor, " some"]
+) -> Int[Tensor, " some"]:
+    """The same for some of the rows, which are brought into the cache some at a time."""
+    if not in_numpy(table):
+        return table[rows].argmax(dim=1)
+    numbers, wanted = table.detach().numpy(), rows.numpy()
+    found = np.empty(len(wanted), dtype=np.int64)
+
+    def look(some: slice) -> None:
+        np.argmax(numbers.take(wanted[some], axis=0), axis=1, out=found[some])
+
+    at_once = max(1, _blocks.BLOCK_BYTES // (table.shape[1] * table.element_size()))
+    starts = range(0, len(wanted), at_once)
+    side_by_side(look, [slice(start, start + at_once) for start in starts])
+    return torch.from_numpy(found)
+
+
+def is_first_largest(
+    table: Float[Tensor, "n classes"], place: Int[Tensor, " n"], largest: Float[Tensor, " n"]
+) -> Bool[Tensor, " n"]:
+    """Whether the first of the largest entries of each row of probabilities is at `place`.
+
+    Which came first matters only where two may be tied, and two tied maxima are both at most
+    one half, up to what a row may be off by.
+    """
+    right = table.gather(1, place[:, None]).squeeze(1) == largest
+    if not in_numpy(table):
+        return right & (table.argmax(dim=1) == place)
+    found, unsure = right.numpy(), np.flatnonzero((right & (largest < 0.51)).numpy())
+    first = first_largest_of(table, torch.from_numpy(unsure))
+    found[unsure] = first.numpy() == place.numpy()[unsure]
+    return right
+
+
+def _search(
+    table: Float[Tensor, "n classes"], largest: Float[Tensor, " n"] | None = None
+) -> Int[Tensor, " n"]:
+    """The places, and `largest` filled with what is there while its row is in the cache."""
+    numbers = table.detach().numpy()
+    place = np.empty(len(numbers), dtype=np.int64)
+    entries = None if largest is None else largest.numpy()
+
+    def look(rows: slice) -> None:
+        some, found = numbers[rows], place[rows]
+        np.argmax(some, axis=1, out=found)
+        if entries is not None:
+            entries[rows] = some[np.arange(len(some)), found]
+
+    side_by_side(look, list(blocks(table, _SEARCHED)))
+    return torch.from_numpy(place)
+
+
+def _searched(table: Tensor) -> bool:
+    """Whether NumPy can search the table, and it is worth the while."""
+    return table.numel() >= WORTH_IT and in_numpy(table)

@@ -1,0 +1,86 @@
+"""Bins of equal width by arithmetic in NumPy, where only values are asked of plain memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._tables import side_by_side
+
+# Vectors of this length stay in the cache; longer ones are taken by parts.
+PART = 2**15
+# Below this a second thread costs more than it saves.
+_SHARED = 2**17
+
+
+def width_bins(confidence: Float[Tensor, " n"], edges: Tensor) -> Int[Tensor, " n"]:
+    """What `torch.bucketize` finds."""
+    given, borders = confidence.numpy(force=True), edges.numpy()
+    found = np.empty(len(given), dtype=np.int64)
+
+    def look(part: slice) -> None:
+        found[part] = _bin_of(given[part], borders)
+
+    _by_parts(look, len(given), PART)
+    return torch.from_numpy(found)
+
+
+def width_totals(
+    confidence: Float[Tensor, " n"],
+    outcome: Float[Tensor, " n"],
+    weights: Float[Tensor, " n"] | None,
+    edges: Tensor,
+) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"]]:
+    """How much each bin counts, and the sum of its gaps, in double precision."""
+    given, happened = confidence.numpy(force=True), outcome.numpy(force=True)
+    borders = edges.numpy()
+    counted = None if weights is None else weights.numpy(force=True)
+    bins = len(borders) + 1
+    step = max(PART, bins)
+    mass, gap = np.zeros((2, -(-len(given) // step), bins))
+
+    def look(part: slice) -> None:
+        bin_of, gaps = _bin_of(given[part], borders), happened[part] - given[part]
+        own = part.start // step
+        if counted is None:
+            mass[own] = np.bincount(bin_of, minlength=bins)
+            gap[own] = np.bincount(bin_of, gaps, bins)
+        else:
+            mass[own] = np.bincount(bin_of, counted[part], bins)
+            gap[own] = np.bincount(bin_of, counted[part] * gaps, bins)
+
+    _by_parts(look, len(given), step)
+    return torch.from_numpy(mass.sum(axis=0)), torch.from_numpy(gap.sum(axis=0))
+
+
+def _bin_of(confidence: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.intp]:
+    """By arithmetic wherever rounding cannot matter, by a search where it might."""
+    bins = len(edges) + 1
+    # Rounding moves a place by less than this. NaN is near everything.
+    near = 4 * bins * np.finfo(confidence.dtype).eps
+    with np.errstate(invalid="ignore"):
+        place = confidence * confidence.dtype.type(bins)
+        upper = np.ceil(place)
+        np.subtract(upper, place, out=place)
+        place -= 0.5
+        clear = np.abs(place, out=place) < 0.5 - near
+        upper -= 1
+        np.maximum(upper, 0, out=upper)
+        bin_of: NDArray[np.intp] = np.minimum(upper, bins - 1, out=upper).astype(np.intp)
+    if not clear.all():
+        unsure = np.flatnonzero(~clear)
+        bin_of[unsure] = np.searchsorted(edges, confidence[unsure])
+    return bin_of
+
+
+def _by_parts(look: Callable[[slice], None], n: int, step: int) -> None:
+    parts = [slice(start, start + step) for start in range(0, n, step)]
+    if n >= _SHARED:
+        return side_by_side(look, parts)
+    for part in parts:
+        look(part)
+    return None

@@ -1,0 +1,101 @@
+"""Predictions of which the probabilities are known, and the logits are lost."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._checks import check_labels, check_weights
+from .._tables import by_rows, first_largest, is_first_largest, unrecorded
+from ._predictions import Predictions
+from ._row_kernels import RowKernels
+from ._rows import column_of, entropy_of, log_of
+
+
+class OfProbabilities(Predictions):
+    """Predictions whose probabilities were given; logits are derived when something asks."""
+
+    _parts = ("labels", "weights", "labels_per_sample", "_derived", "_given")
+    _given: Tensor
+
+    def __init__(
+        self,
+        given: Tensor,
+        labels: Tensor,
+        weights: Tensor | None,
+        largest: Tensor,
+        place: Tensor | None,
+    ) -> None:
+        check_labels(labels, given)
+        check_weights(weights, given)
+        probs = given.to(torch.promote_types(given.dtype, torch.float32))
+        known = {"probs": probs}
+        if unrecorded(probs) and not probs.requires_grad:
+            known["confidence"] = largest.to(probs.dtype)
+            if place is not None:
+                known["predicted"] = place
+        parts: dict[str, Any] = {
+            "_given": probs,
+            "labels": labels.long(),
+            "weights": weights,
+            "labels_per_sample": None,
+            "_derived": {(name, True): statistic for name, statistic in known.items()},
+        }
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
+
+    @property
+    def logits(self) -> Tensor:
+        return self.log_probs
+
+    @property
+    def classes(self) -> int:
+        return self._given.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._given.dtype
+
+    @property
+    def log_probs(self) -> Tensor:
+        return self._read("log_probs", lambda: log_of(self._given))
+
+    @property
+    def predicted(self) -> Tensor:
+        return self._read("predicted", lambda: first_largest(self._given))
+
+    @property
+    def confidence(self) -> Tensor:
+        return self._read("confidence", lambda: column_of(self._given, self.predicted))
+
+    @property
+    def correct(self) -> Tensor:
+        known = any(("predicted", on_graph) in self._derived for on_graph in (True, False))
+        if known or ("confidence", True) not in self._derived:
+            return super().correct
+        largest = self._derived["confidence", True]
+        return self._read(
+            "correct",
+            lambda: is_first_largest(self._given, self.labels, largest).to(self.dtype),
+        )
+
+    @property
+    def true_log_prob(self) -> Tensor:
+        return self._read("true_log_prob", lambda: log_of(self.true_prob))
+
+    @property
+    def mean_log_prob(self) -> Tensor:
+        return self._read(
+            "mean_log_prob", lambda: by_rows(lambda probs: log_of(probs).mean(dim=1), self._given)
+        )
+
+    @property
+    def entropy(self) -> Tensor:
+        return self._read(
+            "entropy",
+            lambda: by_rows(lambda probs: entropy_of(probs, log_of(probs)), self._given),
+        )
+
+    def _kernels(self, name: str = "") -> RowKernels | None:
+        """Nobody: what kernels derive from logits is given."""
+        return None

@@ -1,0 +1,20 @@
+"""What is read off the rows of a table."""
+
+import torch
+from torch import Tensor
+
+
+def entropy_of(probs: Tensor, log_probs: Tensor) -> Tensor:
+    # A class ruled out by a logit of minus infinity has no share in the entropy.
+    return (probs * torch.where(probs > 0, -log_probs, 0)).sum(dim=1)
+
+
+def log_of(probabilities: Tensor) -> Tensor:
+    """Logarithms, a zero's being that of the smallest positive number."""
+    return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+
+
+def column_of(table: Tensor, index: Tensor) -> Tensor:
+    """The entry of each row in the column that `index` names for it."""
+    # Squeezed, not indexed: the gradient of an index is a table of zeros to be filled.
+    return table.gather(1, index[:, None]).squeeze(1)
