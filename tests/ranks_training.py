@@ -53,6 +53,12 @@ def interleaved(model: nn.Module, rank: int | None, **settings: Any) -> cal.Hist
     )
 
 
+def adaptive(model: nn.Module, rank: int | None) -> cal.History:
+    """With a weight that looks at the last layer."""
+    layers = [each for each in model.modules() if isinstance(each, nn.Linear)]
+    return interleaved(model, rank, weight=cal.AdaptiveWeight(layers[-1]))
+
+
 def resumed(model: nn.Module, rank: int | None, folder: Path) -> cal.History:
     """One epoch, and the second by another call from the checkpoint."""
     file = folder / ("whole.pt" if rank is None else "ranks.pt")
@@ -88,6 +94,7 @@ def runs(folder: Path) -> dict[str, Run]:
         "two phases": lambda model, rank: interleaved(model, rank, schedule="two_phase"),
         "concatenated": lambda model, rank: interleaved(model, rank, concatenate=True),
         "resumed": lambda model, rank: resumed(model, rank, folder),
+        "adaptive": adaptive,
         "penalised": penalised,
         "accumulated": accumulated,
     }
