@@ -310,6 +310,68 @@ def test_many_gradients_at_once_are_as_many_gradients(small: tuple[Tensor, Tenso
     assert_close(found(), by_definition(found))
 
 
+def ways_to_the_logits(loss: Tensor, logits: Tensor) -> list[str]:
+    """The nodes that give the logits a gradient each."""
+    ways, left, seen = [], [loss.grad_fn], set()
+    while left:
+        node = left.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        for following, _ in node.next_functions:
+            if getattr(following, "variable", None) is logits:
+                ways.append(node.name())
+            left.append(following)
+    return ways
+
+
+@pytest.mark.parametrize("rank_first", [False, True])
+def test_a_soft_rank_and_the_statistics_give_one_gradient(
+    rank_first: bool, small: tuple[Tensor, Tensor]
+) -> None:
+    def found() -> list[Tensor]:
+        predictions = Predictions(*small)
+        if not rank_first:
+            assert predictions.entropy.requires_grad
+        loss = predictions.soft_rank(3.0).square().sum() + predictions.entropy.sum()
+        return [loss, *torch.autograd.grad(loss, small[0])]
+
+    assert_close(found(), by_definition(found))
+    predictions = Predictions(*small)
+    loss = predictions.soft_rank(3.0).sum() + predictions.entropy.sum()
+    assert ways_to_the_logits(loss, small[0]) == ["_RowStatisticsBackward"]
+
+
+def test_soft_ranks_of_two_temperatures_keep_apart(small: tuple[Tensor, Tensor]) -> None:
+    def found() -> list[Tensor]:
+        predictions = Predictions(*small)
+        loss = (predictions.soft_rank(3.0) * predictions.soft_rank(20.0)).sum()
+        return [loss, *torch.autograd.grad(loss + predictions.confidence.sum(), small[0])]
+
+    assert_close(found(), by_definition(found))
+
+
+def test_the_gradient_of_a_soft_rank_has_a_gradient(small: tuple[Tensor, Tensor]) -> None:
+    def found() -> list[Tensor]:
+        predictions = Predictions(*small)
+        loss = (predictions.soft_rank(3.0) * predictions.true_log_prob).sum()
+        (first,) = torch.autograd.grad(loss, small[0], create_graph=True)
+        return [first, *torch.autograd.grad(first.square().sum(), small[0])]
+
+    assert_close(found(), by_definition(found))
+
+
+def test_a_soft_rank_may_write_its_gradient_over_the_logits(small: tuple[Tensor, Tensor]) -> None:
+    def found() -> list[Tensor]:
+        predictions = Predictions(2 * small[0], small[1])
+        loss = predictions.soft_rank(3.0).square().sum() - predictions.true_log_prob.sum()
+        return list(torch.autograd.grad(loss, small[0]))
+
+    with kernels.use("fused", in_place=True):
+        ours = found()
+    assert_close(ours, by_definition(found))
+
+
 def test_dual_numbers_take_the_definition(small: tuple[Tensor, Tensor]) -> None:
     logits, labels = small[0].detach(), small[1]
 

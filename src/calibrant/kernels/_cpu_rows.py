@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._tables import WORTH_IT, blocks_of, first_largest, first_largest_of, unrecorded
-from ..predictions import RowKernels
+from ..predictions import Row, RowKernels
 from . import _switch
 
 
@@ -70,7 +70,7 @@ def prediction(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     return {"predicted": first_largest(logits)}
 
 
-def soft_rank(logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
+def soft_rank(logits: Tensor, labels: Tensor, temperature: float, row: Row) -> Tensor:
     """Soft rank of the true class; see `Predictions.soft_rank`."""
     rank = _column_for(logits)
 

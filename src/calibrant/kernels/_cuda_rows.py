@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ..predictions import RowKernels
+from ..predictions import Row, RowKernels
 from . import _operators
 from ._switch import in_charge
 
@@ -25,12 +25,14 @@ def _row_statistics(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     return row_statistics(logits, labels)
 
 
-def _soft_rank(logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
+def _soft_rank(logits: Tensor, labels: Tensor, temperature: float, row: Row) -> Tensor:
     if torch.compiler.is_compiling():
         return _operators.soft_rank(logits, labels, temperature)
+    from ._row_statistics import CHANNEL, rank_through
     from ._soft_rank import soft_rank
 
-    return soft_rank(logits, labels, temperature)
+    rank = rank_through(row(CHANNEL), logits, labels, temperature)
+    return soft_rank(logits, labels, temperature) if rank is None else rank
 
 
 ON_CUDA = RowKernels(_takes, _row_statistics, _soft_rank)

@@ -1,5 +1,7 @@
 """The gradient of the logits from those of the statistics of their rows: one read, one write."""
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -7,8 +9,16 @@ from torch import Tensor
 
 from ._finish import AS_IT_IS, Finish
 from ._finish_tile import finished, pulled_back, settings
-from ._launch import on_device_of
+from ._launch import bits_of, on_device_of
 from ._tiles import ALL, Part, plan
+
+
+class Ranked(NamedTuple):
+    """A soft rank's part in the gradient: its own gradient, the table of `ranks`, its setting."""
+
+    upstream: Tensor
+    table: Tensor
+    temperature: float
 
 
 @triton.jit
@@ -27,6 +37,9 @@ def _gradient(  # type: ignore[no-untyped-def]
     by_entropy,
     by_sum_of_squares,
     by_mean_log_prob,
+    by_soft_rank,
+    rank_table,
+    temperature,
     gradient,
     n,
     classes,
@@ -76,6 +89,15 @@ def _gradient(  # type: ignore[no-untyped-def]
         g = _upstream(by_mean_log_prob, row, here)
         slope -= g
         own += g / all_classes
+    if by_soft_rank is not None:
+        steepness = temperature.to(tl.float64, bitcast=True).to(dtype)
+        truth = _upstream(rank_table + 3 * n, row, here)
+        share = 1.0 / (1.0 + tl.exp(-steepness * (p - truth)))
+        is_truth = j + first == tl.load(labels + row, mask=here, other=0)[:, None]
+        others = -_upstream(rank_table + 4 * n, row, here)
+        steep = tl.where(is_truth, others, steepness * share * (1.0 - share))
+        steep -= _upstream(rank_table + 5 * n, row, here)
+        slope += _upstream(by_soft_rank, row, here) * steep
     target = gradient + far * gradient_row_stride + j * gradient_column_stride
     by_logit = pulled_back(p * slope + own, z, scale, cap, SCALED, CAPPED)
     tl.store(target, by_logit, mask=inside)
@@ -88,12 +110,14 @@ def gradient(
     predicted: Tensor,
     upstream: tuple[Tensor | None, ...],
     *,
+    rank: Ranked | None = None,
     part: Part = ALL,
     finish: Finish = AS_IT_IS,
     in_place: bool = False,
 ) -> Tensor:
     """Gradient of the logits from those of `DIFFERENTIABLE`, in that order.
 
+    - `rank`: what comes from the soft rank.
     - `part`: which classes these logits are of, if not of all.
     - `in_place`: write it over the logits.
     """
@@ -107,6 +131,9 @@ def gradient(
             table,
             predicted,
             *(None if each is None else each.contiguous() for each in upstream),
+            None if rank is None else rank.upstream.contiguous(),
+            None if rank is None else rank.table,
+            bits_of(0.0 if rank is None else float(rank.temperature)),
             found,
             n,
             classes,

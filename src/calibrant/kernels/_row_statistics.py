@@ -7,16 +7,46 @@ from torch import Tensor
 
 from .._checks import is_transformed
 from ..predictions import Predictions
-from ._row_gradients import gradient
+from ._ranks import ranks
+from ._row_gradients import Ranked, gradient
 from ._rows import statistics
 from ._switch import in_place
 from ._table import DIFFERENTIABLE, KEPT
 
+CHANNEL = "rank_channel"
+"""A row of zeros through which a soft rank sends its gradient to the node of the statistics."""
+
 
 def row_statistics(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Everything the forward pass found, by the name `Predictions` gives it."""
-    *rows, predicted = _RowStatistics.apply(logits, labels)  # type: ignore[no-untyped-call]
-    return {**dict(zip(KEPT, rows, strict=True)), "predicted": predicted}
+    *rows, predicted, channel = _RowStatistics.apply(logits, labels)  # type: ignore[no-untyped-call]
+    return {**dict(zip(KEPT, rows, strict=True)), "predicted": predicted, CHANNEL: channel}
+
+
+def rank_through(
+    channel: Tensor, logits: Tensor, labels: Tensor, temperature: float
+) -> Tensor | None:
+    """The soft rank as a part of that node, so that the logits have one gradient and not two.
+
+    None where it cannot be: without a graph, or where another temperature has the channel.
+    """
+    node: Any = channel.grad_fn
+    if node is None or node.rank is not None:
+        return None
+    table = ranks(logits.detach(), labels, temperature, known=node.table)
+    node.rank = table, temperature
+    rank: Tensor = _Through.apply(channel, table)  # type: ignore[no-untyped-call]
+    return rank
+
+
+class _Through(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, channel: Tensor, table: Tensor) -> Tensor:
+        return table[0]
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        return upstream, None
 
 
 class _RowStatistics(torch.autograd.Function):
@@ -27,37 +57,51 @@ class _RowStatistics(torch.autograd.Function):
         ctx.mark_non_differentiable(rows[-1], predicted)
         ctx.set_materialize_grads(False)
         ctx.in_place = in_place(logits)
+        ctx.table, ctx.rank = table, None
         ctx.save_for_backward(logits, labels, table, predicted)
-        return *rows, predicted
+        return *rows, predicted, table.new_zeros(len(logits))
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor | None) -> tuple[Tensor | None, None]:
         logits, labels, table, predicted = ctx.saved_tensors
         wanted = upstream[: len(DIFFERENTIABLE)]
-        given = {
+        given: dict[str | tuple[str, float], Tensor] = {
             name: each
             for name, each in zip(DIFFERENTIABLE, wanted, strict=True)
             if each is not None
         }
+        rank, by_rank = None, upstream[-1]
+        if by_rank is not None:
+            ranked, temperature = ctx.rank
+            given["soft_rank", temperature] = by_rank
+            rank = Ranked(by_rank, ranked, temperature)
         if not given:
             return None, None
         if torch.is_grad_enabled() or any(is_transformed(each) for each in given.values()):
             # Somebody differentiates the gradient, or wants many: it is derived in operators.
             return by_definition(logits, labels, given), None
-        found = gradient(logits, labels, table, predicted, wanted, in_place=ctx.in_place)
+        found = gradient(logits, labels, table, predicted, wanted, rank=rank, in_place=ctx.in_place)
         if ctx.in_place:
             # Torch then refuses whoever kept the logits for a gradient, this node included.
             torch.autograd.graph.increment_version(logits)
         return found.detach(), None
 
 
-def by_definition(logits: Tensor, labels: Tensor, upstream: dict[str, Tensor]) -> Tensor:
-    """The gradient of the logits in torch operators, from those of properties of `Predictions`."""
+def by_definition(
+    logits: Tensor, labels: Tensor, upstream: dict[str | tuple[str, float], Tensor]
+) -> Tensor:
+    """The gradient of the logits in torch operators, from those of properties of `Predictions`.
+
+    What a property is called, or a method and its setting.
+    """
 
     def statistics_of(z: Tensor) -> tuple[Tensor, ...]:
         # Inside the transform the definition is in charge.
         plain = Predictions._unchecked(z, labels, None)
-        return tuple(getattr(plain, name) for name in upstream)
+        return tuple(
+            getattr(plain, name) if isinstance(name, str) else plain.soft_rank(name[1])
+            for name in upstream
+        )
 
     by_logits: Tensor
     (by_logits,) = torch.func.vjp(statistics_of, logits)[1](tuple(upstream.values()))

@@ -2,4 +2,5 @@
 
 from ._predictions import Predictions as Predictions
 from ._row_kernels import ROW_KERNELS as ROW_KERNELS
+from ._row_kernels import Row as Row
 from ._row_kernels import RowKernels as RowKernels

@@ -218,7 +218,7 @@ class Predictions(Statistics):
         def rank() -> Tensor:
             kernels = self._kernels()
             if kernels is not None:
-                return kernels.soft_rank(self.logits, self.labels, temperature)
+                return kernels.soft_rank(self.logits, self.labels, temperature, self._found)
             lead = self.probs - column_of(self.probs, self.labels)[:, None]
             # The true class meets itself at sigmoid(0) = 1/2, which the constant accounts for.
             return 0.5 + (temperature * lead).sigmoid().sum(dim=1)

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+Row = Callable[[str], Tensor]
+"""A statistic of rows that kernels find, by its name."""
+
 
 @dataclass(frozen=True)
 class RowKernels:
@@ -12,13 +15,13 @@ class RowKernels:
 
     - `take`: whether they are in charge of these logits.
     - `statistics`: logits and labels in, statistics by the name of their property out.
-    - `soft_rank`: logits, labels and a temperature in, the soft rank out.
+    - `soft_rank`: logits, labels, a temperature and the other statistics in, the soft rank out.
     - `names`: of the statistics it finds, where it does not find all.
     """
 
     take: Callable[[Tensor], bool]
     statistics: Callable[[Tensor, Tensor], dict[str, Tensor]]
-    soft_rank: Callable[[Tensor, Tensor, float], Tensor]
+    soft_rank: Callable[[Tensor, Tensor, float, Row], Tensor]
     names: frozenset[str] | None = None
 
 

@@ -57,6 +57,13 @@ class Statistics:
 
         return self._read(name, compute)
 
+    def _found(self, name: str) -> Tensor:
+        """What only kernels find, and only where they are in charge."""
+        return self._row(name, self._nowhere)
+
+    def _nowhere(self) -> Tensor:
+        raise AssertionError("no kernels are in charge here")
+
     def _kernels(self, name: str = "soft_rank") -> RowKernels | None:
         """Who is in charge of the statistics of rows, if not their definitions."""
         on_graph, off_graph = ("log_probs", True), ("log_probs", False)
