@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import dct  # type: ignore[import-untyped]
-from scipy.optimize import brentq  # type: ignore[import-untyped]
 from torch import Tensor
 
 Vector = NDArray[Any]
@@ -28,6 +26,10 @@ def fixed_point(
     The same grid, spline, smoothing and integral as the definition has, but fast transforms
     and a search that stops when it has found.
     """
+    # Imported when first needed: they take as long as all of this package.
+    from scipy.fft import dct  # type: ignore[import-untyped]
+    from scipy.optimize import brentq  # type: ignore[import-untyped]
+
     grid, bound = _deposited(confidence, outcome, weights, points)
     if np.isnan(bound):
         return bound

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln  # type: ignore[import-untyped]
 
 from ..predictions import Predictions
 from ._histogram import equal_mass_starts, steps_before
@@ -76,6 +75,8 @@ class BBQ(StepCurves):
         self, x: Floats, hits: Floats, mass: Floats, bins: int
     ) -> tuple[float, NDArray[np.intp], Floats]:
         """Logarithm of the evidence, the first sample of each bin, and the level of each bin."""
+        from scipy.special import gammaln  # type: ignore[import-untyped]
+
         starts = equal_mass_starts(mass, bins)
         m, total = np.add.reduceat(hits, starts), np.add.reduceat(mass, starts)
         edges = 1 / (1 + np.exp(-steps_before(x, starts)))

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]
 from torch import Tensor
 
 from ..predictions import Predictions
@@ -108,6 +107,8 @@ def isotonic_curve(
     odds: Floats, happened: NDArray[np.bool_], weights: Floats | None = None
 ) -> Curve:
     """The rising curve of steps with the least squared error."""
+    from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]
+
     if weights is None:
         first, last, hits, mass = runs(odds, happened)
     else:

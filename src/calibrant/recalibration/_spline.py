@@ -5,7 +5,6 @@ from typing import ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.interpolate import CubicSpline  # type: ignore[import-untyped]
 from torch import Tensor
 
 from ..predictions import Predictions
@@ -90,6 +89,8 @@ class SplineCalibration(Recalibrator):
 
 def spline_correction(odds: Floats, hits: Floats, mass: Floats, knots: int) -> Floats:
     """How far accuracy is above confidence at each of the ascending odds."""
+    from scipy.interpolate import CubicSpline  # type: ignore[import-untyped]
+
     total = mass.sum()
     confidence = 1 / (1 + np.exp(-odds))
     share = np.cumsum(mass) / total
