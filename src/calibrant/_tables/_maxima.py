@@ -19,6 +19,8 @@ from ._blocks import WORTH_IT, blocks, in_numpy, side_by_side
 _LOOKED_AT = 2**18
 # Rows this long are searched for the place of their maximum almost as fast as they are read.
 _WIDE = 256
+# Bytes that take longer to read than another thread takes to get a core.
+_WORTH_A_THREAD = 2**26
 # Caches a core fills at a time when it only searches: a part is read once, and its maxima again.
 _SEARCHED = 8
 
@@ -38,7 +40,8 @@ def largest_of_rows(
     check_table("probabilities", probabilities)
     table = probabilities.detach()
     place = None
-    if table.shape[1] >= _WIDE and _searched(table):
+    # Threads of ours would have to wait for torch's, which spin for a while after each loop.
+    if table.shape[1] >= _WIDE and torch.get_num_threads() == 1 and _searched(table):
         largest = table.new_empty(len(table))
         place = _search(table, largest)
     else:
@@ -71,8 +74,12 @@ def first_largest_of(
         np.argmax(numbers.take(wanted[some], axis=0), axis=1, out=found[some])
 
     at_once = max(1, _blocks.BLOCK_BYTES // (table.shape[1] * table.element_size()))
-    starts = range(0, len(wanted), at_once)
-    side_by_side(look, [slice(start, start + at_once) for start in starts])
+    parts = [slice(start, start + at_once) for start in range(0, len(wanted), at_once)]
+    if len(parts) * _blocks.BLOCK_BYTES > _WORTH_A_THREAD:
+        side_by_side(look, parts)
+    else:
+        for part in parts:
+            look(part)
     return torch.from_numpy(found)
 
 
