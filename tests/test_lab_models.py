@@ -15,7 +15,7 @@ from calibrant.training._meta_classifier import find_classifier
 
 IMAGES = {name: 224 if name.endswith("imagenet") else 32 for name in MODELS} | {"mlp": 4}
 SETTINGS: dict[str, dict[str, Any]] = {"mlp": {"features": 48}}
-every_network = pytest.mark.parametrize("name", sorted(set(MODELS) - {"encoder"}))
+every_network = pytest.mark.parametrize("name", sorted(set(MODELS) - {"boosting", "encoder"}))
 
 # Counted by the authors, by torchvision, or by the repositories the papers' code comes from.
 PUBLISHED = [

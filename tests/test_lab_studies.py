@@ -23,6 +23,7 @@ from calibrant.lab import (
     render,
 )
 from calibrant.lab._parts import criterion_of
+from calibrant.lab._render import value_of
 from calibrant.lab._store import read_lines
 from calibrant.lab._study import published
 from calibrant.lab._trial import Trial
@@ -60,7 +61,15 @@ def test_every_study_holds_together(name: str) -> None:
         has_spread = {all(s is not None for s in own) for own in table.spreads.values()}
         assert has_spread == {study.spread != "none"}
     for column in study.columns.values():
-        assert column.measure in {*COLUMNS, "error"}
+        assert column.measure in {*COLUMNS, "error", "overconfidence"}
+        parts = {
+            part
+            for own in study.budgets.values()
+            for data, _ in own.pairs
+            if data in DATASETS
+            for part in DATASETS[data].files
+        }
+        assert column.split in {"test", "validation", "train", *parts}
     assert study.figure is None or study.figure in FIGURES
     assert study.budgets or study.figure in ("membership", "uncertainty")
 
@@ -245,6 +254,26 @@ def test_the_page_has_our_means_and_spreads_beside_the_papers() -> None:
     assert "| ECE: mmce below plain | confirmed | -6.00 | 0.009 | 3 |" in page
     assert "| digits | mmce | `weight` | 1 |" in page
     assert "11.00 ± 0.58" in rendered("sem")
+
+
+def test_a_column_may_tell_of_the_worst_group_or_how_far_groups_are_apart() -> None:
+    groups = {
+        "0": {"ece20": 0.02, "accuracy": 0.8, "mean_confidence": 0.85},
+        "1": {"ece20": 0.03, "accuracy": 0.9, "mean_confidence": 0.89},
+    }
+    row = {"groups": {"sex": groups}}
+    assert value_of(Column("ece20", groups="sex"), row) == pytest.approx(3.0)
+    apart = Column("overconfidence", groups="sex", across="apart")
+    assert value_of(apart, row) == pytest.approx(6.0)  # five points too sure, one too unsure
+    assert value_of(Column("ece20", groups="race"), row) is None
+    assert value_of(apart, {"groups": {"sex": {"0": {"accuracy": 0.5}}}}) is None
+
+
+def test_a_column_may_tell_of_a_set_from_elsewhere() -> None:
+    column = Column("mean_confidence", after="temperature", split="out-of-scope")
+    row = {"elsewhere": {"out-of-scope": {"temperature": {"mean_confidence": 0.4}}}}
+    assert value_of(column, row) == pytest.approx(40.0)
+    assert value_of(column, {"test": {"temperature": {"mean_confidence": 0.9}}}) is None
 
 
 def test_a_page_without_rows_says_so() -> None:

@@ -74,6 +74,8 @@ def test_what_cannot_be_stacked_is_left_to_run_alone() -> None:
     alike = [base, base.but(weight=2.0), base.but(seed=1, judged_on="validation")]
     others: list[Trial] = [
         base.but(weight="adaptive"),
+        base.but(calibration_groups="sex"),
+        base.but(calibration_groups="sex", weight=2.0),
         base.but(lr=0.1),
         base.but(calibration="mmce"),
         BASE.but(procedure="meta", calibration="dece"),

@@ -45,6 +45,8 @@ def test_every_setting_is_part_of_its_identity() -> None:
     }  # fmt: skip
     identities = {BASE.but(**{name: value}).identity for name, value in changes.items()}
     assert len(identities | {BASE.identity}) == len(changes) + 1
+    sliced = BASE.but(**ESD)
+    assert sliced.but(calibration_groups="sex").identity != sliced.identity
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,7 @@ def test_every_setting_is_part_of_its_identity() -> None:
         ({**ESD, "weight": None}, "weight must be given for a interleaved trial"),
         ({**ESD, "procedure": "joint", "weight": "adaptive"}, "number for a joint trial"),
         ({**ESD, "held_out": 0.0}, "held_out must be above 0"),
+        ({"calibration_groups": "sex"}, "got 'sex' for a plain one. Interleave"),
         ({"epochs": 0}, "epochs and batch must be at least 1"),
         ({"epoch": 3}, "a trial has no 'epoch'"),
     ],

@@ -48,18 +48,32 @@ def figures_of(column: Column, trials: Sequence[Trial], rows: Rows) -> dict[int,
 
 def value_of(column: Column, row: Mapping[str, Any]) -> float | None:
     """One figure of one row, or `None` where the row lacks it."""
+    if column.groups is not None:
+        groups = row.get("groups", {}).get(column.groups, {})
+        found = [_figure(column.measure, own) for own in groups.values()]
+        values = [value for value in found if value is not None]
+        if not values:
+            return None
+        return max(values) - (min(values) if column.across == "apart" else 0.0)
     if column.split in ("test", "validation"):
         figures = row.get(column.split, {}).get(column.after, {})
+    elif column.split == "train":
+        figures = (row.get("epochs") or [{}])[-1].get("train", {})
     else:
-        epochs = row.get("epochs") or [{}]
-        figures = epochs[-1].get(column.split, {})
-    if column.measure == "error":
+        figures = row.get("elsewhere", {}).get(column.split, {}).get(column.after, {})
+    return _figure(column.measure, figures)
+
+
+def _figure(measure: str, figures: Mapping[str, Any]) -> float | None:
+    """A measure, or what follows from two of them; `None` where it is not there."""
+    if measure in ("error", "overconfidence"):
         accuracy = figures.get("accuracy")
-        return None if accuracy is None else 100 * (1 - accuracy)
-    value = figures.get(column.measure)
+        rest = 1.0 if measure == "error" else figures.get("mean_confidence")
+        return None if accuracy is None or rest is None else 100 * (float(rest) - float(accuracy))
+    value = figures.get(measure)
     if value is None:
         return None
-    return float(value) if column.measure in ("nll", "brier") else 100 * float(value)
+    return float(value) if measure in ("nll", "brier") else 100 * float(value)
 
 
 def _table(study: Study, data: str, current: Plan, rows: Rows) -> str:
@@ -125,7 +139,7 @@ def _claims(study: Study, data: str, current: Plan, rows: Rows) -> str:
         return ""
     lines = [["claim", "", "difference", "p", "n"], [":---", ":---", "---:", "---:", "---:"]]
     for each in found:
-        p = "" if each.p_value is None else f"{each.p_value:.3f}"
+        p = "" if each.p_value is None else _p_value(each.p_value)
         lines.append([str(each.claim), each.outcome, f"{each.difference:+.2f}", p, str(each.n)])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return (
@@ -133,6 +147,10 @@ def _claims(study: Study, data: str, current: Plan, rows: Rows) -> str:
         f"has p < {LEVEL:g}; *difference* is in the units of the column, below zero on the "
         "claimed side."
     )
+
+
+def _p_value(p: float) -> str:
+    return "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 def _choices(current: Plan) -> str:

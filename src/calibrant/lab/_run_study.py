@@ -7,9 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from ._database import is_database
 from ._plan import Plan, grid_of, plan, setting_of
+from ._run_choices import write_choices
 from ._runner import Engine, RunSettings, processes, run_trials
-from ._store import Store, read_lines
+from ._store import Store
 from ._study import Budget, Study
 from ._trial import Trial
 
@@ -27,13 +29,19 @@ def run_study(
 ) -> Plan:
     """Run what is missing until nothing is, or until `settings.stop_after`; again to go on.
 
-    - `storage`: of the searches, by default a journal beside the rows; see `Tuner`.
+    - `storage`: of the searches, by default a journal beside the rows. The URL of a database, such
+      as `postgresql://user@host/name`, also deals the trials out to all machines that run the
+      study with it, and hands their rows round.
 
-    RunSettings are compared by trials that never open the test split. What the rule chose is
+    Settings are compared by trials that never open the test split. What the rule chose is
     written to the store before any trial that is tested begins.
     """
     store = Store(settings.store)
     with _workers(settings) as pool:
+        if storage is not None and is_database(storage):
+            from ._run_shared import run_shared  # Optuna, which not every machine has
+
+            return run_shared(name, study, budget, settings, str(storage), pool, tell)
         while True:
             current = plan(name, study, budget, store.rows())
             write_choices(store, current)
@@ -53,19 +61,6 @@ def _workers(settings: RunSettings) -> AbstractContextManager[ProcessPoolExecuto
     if settings.engine == Engine.ray or settings.workers == 0:
         return nullcontext(None)
     return processes(settings)
-
-
-def write_choices(store: Store, current: Plan) -> None:
-    """Every choice the plan has made, unless it is there already."""
-    key = ("study", "data", "arm", "setting")
-    written = {
-        tuple(line.get(part) for part in key): line.get("value")
-        for line in read_lines(store.folder / "selections.jsonl")
-    }
-    for choice in current.choices:
-        place = tuple(choice[part] for part in key)
-        if written.get(place) != choice["value"]:
-            store.choose("/".join(place), choice)
 
 
 class _Search:

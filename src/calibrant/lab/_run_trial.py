@@ -22,6 +22,7 @@ from ._testing import Snapshots, judge_on_test
 from ._training import loaders, predict, train
 from ._trial import Trial
 from .data import Samples
+from .models import Boosting
 
 
 def run_trial(
@@ -39,8 +40,8 @@ def run_trial(
 
     - `folder`: where the data sets are. `device`: to train on.
     - `task`: the data set, where it is not to be read from the folder.
-    - `out`: a folder for the weights that were kept, `model.safetensors`, and for the test
-      predictions, `test.npz`.
+    - `out`: a folder for the weights that were kept, `model.safetensors`, where the model has
+      weights, and for the test predictions, `test.npz`.
 
     The test split is sealed until the choice of an epoch is in the store: reading it earlier
     raises `PermissionError`. A trial judged on validation data never opens it.
@@ -105,7 +106,7 @@ class Run:
             figures["coefficients"] = histogram(history.regulariser.coefficients.values())
         # From here on nothing is chosen any more.
         self.receipt = self.store.choose(self.trial.identity, choice)
-        if out is not None:
+        if out is not None and not isinstance(self.model, Boosting):
             save_model(self.model, out / "model.safetensors")
         if self.trial.judged_on == "test":
             figures |= judge_on_test(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Spread = Literal["std", "sem", "none"]
+Across = Literal["worst", "apart"]
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,20 @@ class Rule:
 class Column:
     """What the table prints.
 
-    - `measure`: a name in `COLUMNS`, or `"error"`, 1 less the accuracy. `after`: recalibrator.
-    - `split`: `"test"`, `"validation"`, or `"train"`, judged at the last of the epochs that are
-      kept.
+    - `measure`: a name in `COLUMNS`; `"error"`, 1 less the accuracy; or `"overconfidence"`, mean
+      confidence less the accuracy. `after`: recalibrator.
+    - `split`: `"test"`, `"validation"`, `"train"`, judged at the last of the epochs that are kept,
+      or a set that comes with the data from elsewhere, such as `"out-of-scope"`.
+    - `groups`: by name, such as `"sex"`: judged one by one on the test split before recalibration.
+      `across`: what is told of them: the highest figure, or how far the highest and the lowest
+      are apart.
     """
 
     measure: str
     after: str = "none"
     split: str = "test"
+    groups: str | None = None
+    across: Across = "worst"
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ def open_task(trial: Trial, folder: str | os.PathLike[str] | None) -> Task:
 
     - `folder`: where the data sets are; the digits need none.
 
-    Texts become token numbers by the tokenizer in the folder of the trial's encoder.
+    Texts become token numbers by the tokenizer in the folder of the trial's encoder, which is
+    looked for among the data sets first, so that a trial means the same on every machine.
     """
     place = None if folder is None else os.fspath(folder)
     return _open(trial.data, place, trial.seed, trial.model_settings.get("folder"))
@@ -83,9 +84,16 @@ def _open(data: str, folder: str | None, seed: int, encoder: str | None) -> Task
             f"a trial on {data} must say where its encoder is; got no folder. "
             "Say so in model_settings: {'folder': 'path/to/bert'}."
         )
-    length = known.length
+    length, place = known.length, Path(folder) / encoder
+    if not place.is_dir():
+        place = Path(encoder)
+
+    def build(trial: Trial, splits: Splits[Samples]) -> nn.Module:
+        found = {**trial.model_settings, "folder": os.fspath(place)}
+        return build_for(trial.but(model_settings=found), splits)
+
     texts = load_texts(data, folder, seed=seed)
-    return Task(texts.map(lambda each: encode(each, encoder, length)))
+    return Task(texts.map(lambda each: encode(each, place, length)), build=build)
 
 
 def _imagenet_c(folder: str) -> Corrupted:

@@ -52,6 +52,7 @@ def _fits(trial: Trial) -> bool:
         trial.model in SMALL
         and trial.procedure in ("plain", "joint", "interleaved")
         and trial.weight != "adaptive"
+        and trial.calibration_groups is None
         and trial.clip is None
         and trial.precision == "float32"
         and trial.history_every is None

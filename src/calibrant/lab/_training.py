@@ -1,6 +1,6 @@
 """Train the model of a trial by the package's own procedures."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,10 +9,13 @@ from torch import Generator, nn
 from ..objectives import Penalised
 from ..predictions import Predictions
 from ..training import Epoch, History, WeightL2, fit, fit_interleaved, fit_meta
+from ._boosted import fit_boosting
+from ._by_group import ByGroup
 from ._parts import criterion_of, optimiser_of, schedule_of, selection_of, weight_of
 from ._trial import Trial
 from .augment import Augmentation, Batches
 from .data import Samples, Splits
+from .models import Boosting
 
 # Validation and test batches: larger than those of training, since there is no graph to keep.
 JUDGED = 2048
@@ -35,7 +38,9 @@ def loaders(
     if trial.procedure in ("interleaved", "two_phase", "meta"):
         # No augmentation of meta batches, as in that paper's code.
         how = still if trial.procedure == "meta" else moved
-        to_judge = Batches(held_out, trial.batch, how, drawn(trial.seed, 1), device)
+        groups = trial.calibration_groups
+        rng = drawn(trial.seed, 1)
+        to_judge = Batches(held_out, trial.batch, how, rng, device, groups=groups)
     return to_fit, to_judge, judging(splits.validation, augmentation, device)
 
 
@@ -65,13 +70,15 @@ def drawn(seed: int, stream: int) -> Generator:
 def train(
     trial: Trial,
     model: nn.Module,
-    to_fit: Iterable[Any],
-    to_judge: Iterable[Any] | None,
-    validation: Iterable[Any],
+    to_fit: Batches,
+    to_judge: Batches | None,
+    validation: Batches,
     after_epoch: Callable[[Epoch], object] | None = None,
     progress: bool | None = False,
 ) -> History:
     """Run the procedure of the trial; the model ends with the weights it keeps."""
+    if isinstance(model, Boosting):
+        return fit_boosting(trial, model, to_fit, validation)
     optimiser = optimiser_of(trial, model)
     settings: dict[str, Any] = {
         "optimiser": optimiser,
@@ -105,6 +112,9 @@ def train(
             leak=trial.leak,
             **settings,
         )
+    if trial.calibration_groups is not None:
+        calibration = apart = ByGroup(calibration)
+        settings["forward"] = apart.forward
     return fit_interleaved(
         model,
         to_fit,
@@ -126,7 +136,7 @@ def predict(model: nn.Module, batches: Batches) -> tuple[torch.Tensor, torch.Ten
     was = model.training
     model.eval()
     try:
-        parts = [(model(inputs).float(), labels) for inputs, labels in batches]
+        parts = [(model(inputs).float(), labels) for inputs, labels, *_ in batches]
     finally:
         model.train(was)
     logits, labels = (torch.cat(column).cpu() for column in zip(*parts, strict=True))

@@ -32,6 +32,7 @@ _COUNTS = {"seed": 0, "bins": 1, "history_every": 1}
 _LISTS = ("steps", "shift", "recalibrators")
 _NUMBERS = ("weight", "held_out", "lr", "weight_decay", "momentum", "clip", "margin")
 _SLICED = ("interleaved", "two_phase", "meta")
+_GROUPED = ("interleaved", "two_phase")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Trial:
       `"interleaved"` and `"two_phase"` that of a held-out slice; `"meta"` learns the regulariser.
     - `fit`, `fit_settings`: a name in `SCORES`, and its arguments, such as `{"gamma": 2.0}`.
     - `calibration`, `calibration_settings`: the same of a measure in `MEASURES`; for `"meta"`, what
-      the coefficients descend.
+      the coefficients descend. `calibration_groups`: judge each group of the held-out slice on
+      its own, such as `"sex"`, and average the groups.
     - `weight`: of calibration, or `"adaptive"`; `weight_settings` are `AdaptiveWeight`'s.
     - `held_out`: the slice kept from the fit, a tenth where the procedure needs one. A plain trial
       with a slice leaves it unused: the fit of as little data as the others have.
@@ -77,6 +79,7 @@ class Trial:
     fit_settings: Settings = field(default_factory=dict)
     calibration: str | None = None
     calibration_settings: Settings = field(default_factory=dict)
+    calibration_groups: str | None = None
     weight: float | Literal["adaptive"] | None = None
     weight_settings: Settings = field(default_factory=dict)
     held_out: float | None = None
@@ -133,6 +136,12 @@ class Trial:
             raise ValueError(
                 "weight must be a number for a joint trial, since an adaptive one learns from "
                 "held-out batches; got 'adaptive'. Interleave."
+            )
+        if self.calibration_groups is not None and self.procedure not in _GROUPED:
+            raise ValueError(
+                "calibration_groups must be left out for trials that do not weigh calibration of a "
+                f"held-out slice; got {self.calibration_groups!r} for a {self.procedure} one. "
+                "Interleave."
             )
         if self.procedure in _SLICED and not self.held_out:
             raise ValueError(
@@ -208,7 +217,8 @@ class Trial:
             price = "learnt by" if self.procedure == "meta" else f"+ {price}"
             leaky = ", leak" if self.leak else ""
             name = self.calibration + _arguments(self.calibration_settings)
-            what += f" {price} {name} ({self.procedure}{leaky})"
+            apart = "" if self.calibration_groups is None else f" by {self.calibration_groups}"
+            what += f" {price} {name}{apart} ({self.procedure}{leaky})"
         return f"{self.data} {self.model} {what} seed {self.seed}"
 
 

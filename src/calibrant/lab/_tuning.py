@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ._database import is_database, open_database
 from ._plan import with_setting
 from ._trial import Trial
 
@@ -14,34 +15,27 @@ class Tuner:
     """Which value of a setting is tried next, and what came of it.
 
     - `storage`: the path of a journal file, or the URL of a database such as
-      `postgresql+psycopg://user@host/name`, which many machines may share.
+      `postgresql://user@host/name`, which many machines may share.
 
     The journal serves to look at a search, as with optuna-dashboard, and to share it. What is
     chosen in the end follows from the rows of the store and the paper's rule.
     """
 
     def __init__(self, storage: str | os.PathLike[str]) -> None:
-        self._optuna = _optuna()
-        self._shared = "://" in str(storage)
+        self.optuna = _optuna()
+        self._shared = is_database(storage)
         if self._shared:
-            try:
-                self._storage = self._optuna.storages.RDBStorage(str(storage))
-            except Exception as wrong:  # of the URL, the driver or the server
-                raise ValueError(
-                    "storage must be the URL of a database that opens here, such as "
-                    f"sqlite:///searches.db; got {str(storage)!r}, and {type(wrong).__name__}: "
-                    f"{str(wrong).splitlines()[0]}."
-                ) from wrong
+            self.storage = open_database(self.optuna, str(storage))
         else:
             journal: Any = import_module("optuna.storages.journal")
             backend = journal.JournalFileBackend(str(Path(storage)))
-            self._storage = self._optuna.storages.JournalStorage(backend)
+            self.storage = self.optuna.storages.JournalStorage(backend)
 
     def ask(self, search: str, setting: str, values: Sequence[float]) -> dict[float, int]:
         """The values of a grid that have no result yet, each with the number of its trial."""
         study = self._grid(search, setting, values)
         self._give_up_interrupted(study)
-        states = self._optuna.trial.TrialState
+        states = self.optuna.trial.TrialState
         told = study.get_trials()
         # Complete, or being run by somebody else.
         taken = {each.params.get(setting) for each in told if each.state != states.FAIL}
@@ -67,11 +61,32 @@ class Tuner:
         """What came of a trial: its figures on validation data, or nothing if it diverged."""
         study = self._grid(search, setting, values)
         if figures is None:
-            study.tell(number, state=self._optuna.trial.TrialState.FAIL)
+            study.tell(number, state=self.optuna.trial.TrialState.FAIL)
             return
         known = {each.number: each._trial_id for each in study.get_trials(deepcopy=False)}
         study._storage.set_trial_user_attr(known[number], "accuracy", figures["accuracy"])
         study.tell(number, figures[column])
+
+    def record(
+        self,
+        search: str,
+        setting: str,
+        values: Sequence[float],
+        value: float,
+        figures: Mapping[str, float] | None,
+        column: str,
+    ) -> None:
+        """A value that was tried without being asked for, since another machine dealt it out."""
+        optuna, given = self.optuna, list(values)
+        self._grid(search, setting, values).add_trial(
+            optuna.trial.create_trial(
+                state=optuna.trial.TrialState["FAIL" if figures is None else "COMPLETE"],
+                value=None if figures is None else figures[column],
+                params={setting: value},
+                distributions={setting: optuna.distributions.CategoricalDistribution(given)},
+                user_attrs={} if figures is None else {"accuracy": figures["accuracy"]},
+            )
+        )
 
     def search(
         self,
@@ -89,14 +104,14 @@ class Tuner:
 
         - `run`: runs a trial and returns its row. `column`: the error to be low.
         """
-        study = self._optuna.create_study(
+        study = self.optuna.create_study(
             study_name=name,
-            storage=self._storage,
-            sampler=self._optuna.samplers.TPESampler(seed=seed),
+            storage=self.storage,
+            sampler=self.optuna.samplers.TPESampler(seed=seed),
             load_if_exists=True,
         )
         self._give_up_interrupted(study)
-        complete = self._optuna.trial.TrialState.COMPLETE
+        complete = self.optuna.trial.TrialState.COMPLETE
         tried: list[tuple[float, Mapping[str, Any]]] = []
         while len(study.get_trials(states=[complete])) < trials:
             asked = study.ask()
@@ -107,13 +122,13 @@ class Tuner:
         return tried
 
     def _grid(self, search: str, setting: str, values: Sequence[float]) -> Any:
-        class Grid(self._optuna.samplers.GridSampler):  # type: ignore[misc, name-defined]
+        class Grid(self.optuna.samplers.GridSampler):  # type: ignore[misc, name-defined]
             def after_trial(self, *_: Any) -> None:
                 """The sampler would stop a loop of Optuna's once all is tried; ours ends itself."""
 
-        return self._optuna.create_study(
+        return self.optuna.create_study(
             study_name=search,
-            storage=self._storage,
+            storage=self.storage,
             sampler=Grid({setting: list(values)}),
             load_if_exists=True,
         )
@@ -122,7 +137,7 @@ class Tuner:
         """Trials that a kill left running in a journal of our own; nobody else can be at them."""
         if self._shared:
             return
-        states = self._optuna.trial.TrialState
+        states = self.optuna.trial.TrialState
         for each in study.get_trials(states=[states.RUNNING]):
             study.tell(each.number, state=states.FAIL)
 

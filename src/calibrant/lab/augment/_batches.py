@@ -24,6 +24,7 @@ class Batches:
       in which they are stored and are not moved about: the way to judge a model.
     - `device`: to which samples go first, by default where they are.
     - `drop_last`: whether to leave out a last batch that is smaller.
+    - `groups`: a name in `samples.groups`, to give the group of each sample as a third part.
 
     >>> samples = Samples(torch.zeros(10, 1, 28, 28, dtype=torch.uint8), torch.arange(10))
     >>> augment = Augmentation(mean=(0.5,), std=(0.5,), padding=4)
@@ -41,18 +42,22 @@ class Batches:
         device: torch.device | str | None = None,
         *,
         drop_last: bool = False,
+        groups: str | None = None,
     ) -> None:
         if size < 1:
             raise ValueError(f"size must be at least 1, samples in a batch; got {size}.")
+        if groups is not None and groups not in samples.groups:
+            there = ", ".join(samples.groups) or "none"
+            raise ValueError(f"groups must be those the data have: {there}; got {groups!r}.")
         self.samples = samples if device is None else samples.to(device)
         self.size, self.augment, self.generator = size, augment, generator
-        self.drop_last = drop_last
+        self.drop_last, self.groups = drop_last, groups
 
     def __len__(self) -> int:
         whole, rest = divmod(len(self.samples), self.size)
         return whole + (rest > 0 and not self.drop_last)
 
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         order, draws = self._drawn()
         for start in range(0, len(self) * self.size, self.size):
             here = slice(start, start + self.size)
@@ -61,7 +66,10 @@ class Batches:
             inputs = chosen.inputs
             if self.augment is not None:
                 inputs = self.augment(inputs, None if draws is None else draws[here])
-            yield inputs, chosen.labels
+            if self.groups is None:
+                yield inputs, chosen.labels
+            else:
+                yield inputs, chosen.labels, chosen.groups[self.groups]
 
     def _drawn(self) -> tuple[Tensor | None, Tensor | None]:
         """The order of this pass and what its augmentation needs, on the samples' device."""

@@ -1,5 +1,6 @@
 """The networks that the papers train."""
 
+from ._boosting import Boosting as Boosting
 from ._catalogue import MODELS as MODELS
 from ._catalogue import build as build
 from ._encoder import Encoder as Encoder

@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from ._blocks import BasicBlock, Bottleneck
+from ._boosting import Boosting
 from ._encoder import Encoder
 from ._lenet import LeNet5
 from ._mlp import MLP
@@ -32,6 +33,7 @@ def _resnet110(classes: int, channels: int = 3) -> ResNet:
 
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
+    "boosting": Boosting,
     "encoder": Encoder,
     "lenet5": LeNet5,
     "mlp": MLP,
@@ -54,7 +56,8 @@ def build(name: str, *, classes: int, **settings: Any) -> nn.Module:
       an `mlp`, `folder` of an `encoder`, `dropout` of some.
 
     Every network gives logits from one batch of inputs, by a last linear layer, which all but the
-    encoder call `classifier`. Weights come from torch's global generator: seed it first.
+    encoder call `classifier`; `boosting` gives them too, but is no network. Weights come from
+    torch's global generator: seed it first.
 
     >>> model = build("lenet5", classes=10)
     >>> sum(each.numel() for each in model.parameters())

@@ -50,8 +50,8 @@ SETTINGS = {
 BY_DATA: dict[str, Settings] = {
     "mnist": {"precision": "float32"},
     "imagenet100": {"weight_decay": 1e-4, "epochs": 90},
-    "snli": {"lr": 1e-5, "epochs": 15},
-    "anli": {"lr": 1e-5, "epochs": 15},
+    "snli": {"lr": 1e-5, "epochs": 15, "model_settings": {"folder": "bert-base-uncased"}},
+    "anli": {"lr": 1e-5, "epochs": 15, "model_settings": {"folder": "roberta-base"}},
 }
 PAIRS = (
     ("mnist", "lenet5"),

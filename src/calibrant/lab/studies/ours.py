@@ -17,7 +17,7 @@ COLUMNS = {
 RULE = Rule(column="ece20", margin=0.015, baseline="NLL")
 
 
-def _interleaved(name: str, weights: tuple[float, ...], **settings: object) -> Arm:
+def interleaved(name: str, weights: tuple[float, ...], **settings: object) -> Arm:
     """The measure of a held-out slice beside the likelihood, its weight tuned."""
     own = {"procedure": "interleaved", "calibration": name, "weight": 1.0, **settings}
     return Arm(own, (Stage("weight", weights),))
@@ -26,15 +26,15 @@ def _interleaved(name: str, weights: tuple[float, ...], **settings: object) -> A
 META = {"procedure": "meta", "calibration": "dece"}
 ARMS = {
     "NLL": Arm(),
-    "NLL + ESD": _interleaved("rooted_esd", (0.5, 1.0, 2.0)),
+    "NLL + ESD": interleaved("rooted_esd", (0.5, 1.0, 2.0)),
     "NLL + ESD, adaptive": Arm(
         {"procedure": "interleaved", "calibration": "rooted_esd", "weight": "adaptive"}
     ),
-    "NLL + SB-ECE": _interleaved(
+    "NLL + SB-ECE": interleaved(
         "soft_label_binned_ece", (1.0, 2.0), calibration_settings={"temperature": 0.01}
     ),
-    "NLL + MMCE": _interleaved("mmce", (1.0, 2.0)),
-    "NLL + S-AvUC": _interleaved("soft_avuc", (0.5, 1.0)),
+    "NLL + MMCE": interleaved("mmce", (1.0, 2.0)),
+    "NLL + S-AvUC": interleaved("soft_avuc", (0.5, 1.0)),
     "Focal": Arm({"fit": "focal"}, (Stage("fit_settings.gamma", (1.0, 3.0)),)),
     "FLSD": Arm({"fit": "flsd"}),
     "Brier": Arm({"fit": "brier"}),
@@ -42,7 +42,7 @@ ARMS = {
     "Meta-DECE": Arm(META),
     "Meta-DECE, leak": Arm({**META, "leak": True}),
     "NLL on 90%": Arm({"held_out": 0.1}),
-    "NLL + ESD, not rooted": _interleaved("esd", (1.0, 10.0)),
+    "NLL + ESD, not rooted": interleaved("esd", (1.0, 10.0)),
 }
 QUICK = {"epochs": 20, "batch": 512, "precision": "bfloat16", "flip": True}
 PAIRS = (("cifar10", "resnet18"), ("cifar100", "resnet18"))
@@ -137,7 +137,7 @@ DIGITS = Study(
     title="Handwritten digits through noise",
     paper="No paper",
     place="",
-    arms={"NLL": Arm(), "NLL + ESD": _interleaved("rooted_esd", (2.0, 4.0))},
+    arms={"NLL": Arm(), "NLL + ESD": interleaved("rooted_esd", (2.0, 4.0))},
     columns=COLUMNS,
     spread="std",
     rule=RULE,
