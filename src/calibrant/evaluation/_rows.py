@@ -29,10 +29,10 @@ from ._binned_draws import (
     by_width,
     debiased_gap,
     l2_gap,
-    largest_gap,
     total_gap,
 )
 from ._class_draws import OverClasses
+from ._largest_draws import LargestGapDraws
 from ._ranking import auroc, risk_coverage_area
 from ._resampled import Events, Mean, Resampled
 from ._running_draws import EsdDraws, KsDraws, MmceDraws, RankingDraws
@@ -72,7 +72,7 @@ def rows_of_events(
     return {
         "ece": row(ece, by(width, total_gap), bins=bins),
         "ece_l2": row(ece, by(width, l2_gap), bins=bins, norm=2),
-        "mce": row(mce, by(width, largest_gap), bins=bins),
+        "mce": row(mce, LargestGapDraws(events, bins), bins=bins),
         "ece_mass": row(ece, by(mass, total_gap), bins=bins, binning="mass"),
         "ece_mass_l2": row(ece, by(mass, l2_gap), bins=bins, norm=2, binning="mass"),
         "label_binned_ece": row(label_binned_ece, LabelBinnedDraws(events, bins), bins=bins),

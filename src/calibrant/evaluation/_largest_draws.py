@@ -1,0 +1,85 @@
+"""The largest gap of a bin, whose noise is that of counts."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..measures._binned import assign_bins
+from ._binned_draws import BinnedDraws, by_width, largest_gap
+from ._resampled import AlongRay, Events
+
+# Standard errors from zero beyond which a bin's own gap is believed.
+_SEEN = 1.5
+
+
+@dataclass(frozen=True)
+class LargestGapDraws(AlongRay):
+    """The largest error is often that of a bin of few samples, which resampling leaves unmoved.
+
+    So along the ray outcomes are drawn anew: in each bin as many as it holds, or as its weights
+    amount to, with the chance that the truth would give them. The shape of the truth is the gap
+    of each bin where it stands out from noise, elsewhere the gap to expect at its confidence.
+    """
+
+    events: Events
+    bins: int
+
+    @cached_property
+    def plain(self) -> BinnedDraws:
+        """The measure of resampled rows."""
+        return BinnedDraws(self.events, by_width(self.events, self.bins), largest_gap)
+
+    @cached_property
+    def _random(self) -> torch.Generator:
+        return torch.Generator(self.events.gap.device).manual_seed(0)
+
+    @cached_property
+    def _filled(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of each bin with samples: how many they amount to, their confidence, and the shape."""
+        events = self.events
+        cell = assign_bins(events.confidence, bins=self.bins, binning="width")
+        empty = torch.zeros(self.bins, dtype=events.gap.dtype, device=events.gap.device)
+        mass = empty.index_add(0, cell, events.weights)
+        squares = empty.index_add(0, cell, events.weights.square())
+        filled = mass > 0
+
+        def mean(x: Tensor) -> Tensor:
+            return empty.index_add(0, cell, events.weights * x)[filled] / mass[filled]
+
+        count = (mass[filled].square() / squares[filled]).round()
+        confidence, gap, expected = (
+            mean(x) for x in (events.confidence.to(empty.dtype), events.gap, events.expected)
+        )
+        # A bin that is never wrong says little about how often it might be.
+        chance = (confidence + expected).clamp(0.01, 0.99)
+        stands_out = gap.square() > _SEEN**2 * chance * (1 - chance) / count
+        return count, confidence, torch.where(stands_out, gap, expected)
+
+    def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+        """Bin totals, then the largest."""
+        return self.plain.draw(weights)
+
+    def moved(
+        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "draws scales"]:
+        """As many draws of the counts as there are rows of weights."""
+        count, confidence, shape = self._filled
+        if not len(count):
+            return weights.new_zeros(len(weights), len(scales))
+        chance = (confidence + scales[:, None] * shape).clamp(0, 1)
+        size = (len(weights), *chance.shape)
+        hits = torch.binomial(
+            count.expand(size).contiguous(), chance.expand(size).contiguous(), self._random
+        )
+        return (hits / count - confidence).abs().amax(dim=-1)
+
+    def truth(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, " scales"]:
+        """The largest distance of a chance from the confidence."""
+        _, confidence, shape = self._filled
+        if not len(confidence):
+            return torch.zeros_like(scales)
+        chance = (confidence + scales[:, None] * shape).clamp(0, 1)
+        return (chance - confidence).abs().amax(dim=-1)
