@@ -204,7 +204,8 @@ def test_the_command_says_what_it_did(
     assert capsys.readouterr() == (f"50 rows through VectorScaling(), written to {out}\n", "")
     assert_close(torch.from_numpy(np.load(out)["scores"]), scaling.transform(logits))
     assert main([*asked, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == 50
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["out"]) == (50, str(out))
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,15 @@ def a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS])
+STUDY = [f"study {name}" for name in ("list", "run", "status", "pending", "render")]
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS, *STUDY])
 def test_help_fits_into_80_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*name.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
+    assert "Examples:" in out
     assert out.startswith(f"Usage: calibrant {name}".rstrip())
 
 

@@ -139,6 +139,24 @@ def test_pending_trials_are_lines_a_worker_can_run(
     assert (tmp_path / "store" / "rows.jsonl").exists()
 
 
+def test_a_stored_page_as_json_has_its_figures_and_claims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = Path(__file__).parents[1] / "results" / "frontier-quick.jsonl"
+    (tmp_path / "rows.jsonl").write_text(stored.read_text())
+    assert main(["study", "render", "frontier", "--store", str(tmp_path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    own = told["data"]["cifar10"]
+    page = stored.with_suffix(".md").read_text()
+    values = own["arms"]["NLL"]["ECE"].values()
+    assert f"| NLL | 89.91 ± 0.15 | {sum(values) / len(values):.2f} ±" in page
+    for claim in own["claims"]:
+        assert f"| {claim['claim']} | {claim['outcome']} | {claim['difference']:+.2f} |" in page
+    assert main(["study", "render", "soft-figure-3", "--results", str(tmp_path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [Path(name).suffix for name in told["files"]] == [".md", ".png"]
+
+
 @pytest.mark.parametrize("name", ["soft-figure-3", "soft-figure-4"])
 def test_figures_of_the_soft_functions_need_no_run(name: str, tmp_path: Path) -> None:
     assert main(["study", "render", name, "--results", str(tmp_path)]) == 0

@@ -19,7 +19,16 @@ from ._report import REPORT_EXAMPLES, report
 from ._study import study_app
 from ._train import TRAIN_EXAMPLES, train
 
+EXAMPLES = """
+\b
+Examples:
+  calibrant evaluate predictions.npz
+  calibrant report predictions.parquet -o report.html
+  calibrant recalibrate validation.npz --out model.safetensors
+"""
+
 app = typer.Typer(
+    epilog=EXAMPLES,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

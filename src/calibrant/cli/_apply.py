@@ -51,7 +51,8 @@ def apply(
             progress=progress,
         )
     if json:
-        write(as_json({"model": str(model), "method": repr(recalibrator), "rows": rows}), None)
+        told = {"model": str(model), "method": repr(recalibrator), "rows": rows, "out": str(out)}
+        write(as_json(told), None)
     else:
         write(f"{rows:,} rows through {recalibrator!r}, written to {out}", None)
     return 0

@@ -8,26 +8,43 @@ from typing import Annotated, Any
 
 import typer
 
-from ..lab import STUDIES, Engine, RunSettings, Store, run_study, write_results
+from ..lab import (
+    STUDIES,
+    Engine,
+    RunSettings,
+    Store,
+    figures_and_claims,
+    run_study,
+    write_results,
+)
 from ..lab import plan as plan_of
 from ..lab import render as page_of
 from ._output import as_json, write
 from ._study_choice import devices, restricted, study_called, trials
 
-STUDY_EXAMPLES = """
-\b
-Examples:
-  calibrant study list
-  calibrant study run digits --budget quick --workers 2
-  calibrant study run esd-table-1 --budget minutes --data ~/data --workers 2
-  calibrant study status esd-table-1 --budget quick
-  calibrant study render esd-table-1 --budget quick --results results
-  calibrant study pending objectives > trials.jsonl  # for another machine
-"""
+_EXAMPLES = {
+    "list": ["calibrant study list"],
+    "run": [
+        "calibrant study run digits --budget quick --workers 2",
+        "calibrant study run esd-table-1 --budget minutes --data ~/data --workers 2",
+    ],
+    "status": ["calibrant study status esd-table-1 --budget quick"],
+    "pending": ["calibrant study pending objectives > trials.jsonl  # for another machine"],
+    "render": [
+        "calibrant study render esd-table-1 --budget quick --results results",
+        "calibrant study render digits --json",
+    ],
+}
+
+
+def _examples(*commands: str) -> str:
+    lines = [f"  {line}" for command in commands for line in _EXAMPLES[command]]
+    return "\n".join(["", "\b", "Examples:", *lines, ""])
+
 
 study_app = typer.Typer(
     help="Run the papers' tables and figures again.",
-    epilog=STUDY_EXAMPLES,
+    epilog=_examples(*_EXAMPLES),
     rich_markup_mode=None,
 )
 
@@ -38,7 +55,7 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 STORE = Path("runs")
 
 
-@study_app.command("list")
+@study_app.command("list", epilog=_examples("list"))
 def list_studies(json: Json = False) -> int:
     """Every study with its place in its paper and its budgets."""
     told: dict[str, dict[str, Any]] = {
@@ -63,7 +80,7 @@ def list_studies(json: Json = False) -> int:
     return 0
 
 
-@study_app.command()
+@study_app.command(epilog=_examples("run"))
 def run(
     name: Name,
     budget: BudgetName = "quick",
@@ -120,7 +137,7 @@ def run(
     return 1 if done.missing else 0
 
 
-@study_app.command()
+@study_app.command(epilog=_examples("status"))
 def status(
     name: Name, budget: BudgetName = "quick", store: StoreFolder = STORE, json: Json = False
 ) -> int:
@@ -145,7 +162,7 @@ def status(
     return 0
 
 
-@study_app.command()
+@study_app.command(epilog=_examples("pending"))
 def pending(name: Name, budget: BudgetName = "quick", store: StoreFolder = STORE) -> int:
     """The trials that can run now, as lines of JSON.
 
@@ -158,7 +175,7 @@ def pending(name: Name, budget: BudgetName = "quick", store: StoreFolder = STORE
     return 0
 
 
-@study_app.command()
+@study_app.command(epilog=_examples("render"))
 def render(
     name: Name,
     budget: BudgetName = "quick",
@@ -166,16 +183,23 @@ def render(
     results: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write page, rows and figures there.")
     ] = None,
+    json: Json = False,
 ) -> int:
     """Our table beside the paper's, from stored rows.
 
     It says of each claim of the paper whether it was confirmed.
     """
-    study = study_called(name)
-    if results is None:
+    study, rows = study_called(name), Store(store).rows()
+    written = [] if results is None else write_results(name, study, budget, rows, results)
+    if study.budgets:
         restricted(study, budget, None)
-        write(page_of(name, study, budget, Store(store).rows()), None)
-        return 0
-    for path in write_results(name, study, budget, Store(store).rows(), results):
-        print(path)
+    if json:
+        # A study of which nothing is trained has a figure and no numbers.
+        told = figures_and_claims(name, study, budget, rows) if study.budgets else {}
+        write(as_json({"files": [str(path) for path in written], "data": told}), None)
+    elif results is None:
+        write(page_of(name, restricted(study, budget, None), budget, rows), None)
+    else:
+        for path in written:
+            print(path)
     return 0

@@ -5,6 +5,7 @@ from ._claims import judge as judge
 from ._columns import COLUMNS as COLUMNS
 from ._plan import Plan as Plan
 from ._plan import plan as plan
+from ._render import figures_and_claims as figures_and_claims
 from ._render import render as render
 from ._results import write_results as write_results
 from ._run_study import run_study as run_study

@@ -36,6 +36,36 @@ def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def figures_and_claims(
+    name: str, study: Study, budget_name: str, rows: Rows
+) -> dict[str, dict[str, Any]]:
+    """The page's numbers by data set: figures of each arm by column and seed, and the claims."""
+    budget = study.budgets[budget_name]
+    current = plan(name, study, budget, rows)
+    return {
+        data: {
+            "arms": {
+                arm: {
+                    label: figures_of(column, current.finals.get((data, arm), []), rows)
+                    for label, column in study.columns.items()
+                }
+                for arm in study.arms
+            },
+            "claims": [
+                {
+                    "claim": str(each.claim),
+                    "outcome": each.outcome,
+                    "difference": each.difference,
+                    "p_value": each.p_value,
+                    "n": each.n,
+                }
+                for each in verdicts(study, data, current, rows)
+            ],
+        }
+        for data, _ in budget.pairs
+    }
+
+
 def figures_of(column: Column, trials: Sequence[Trial], rows: Rows) -> dict[int, float]:
     """A column's figures by seed, as the table prints them: percentages, but for likelihoods."""
     found = {}
