@@ -33,9 +33,18 @@ def test_any_setting_of_a_trial_can_be_given(
     assert main([*DIGITS, *more, "--out", str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert "digits mlp focal[gamma=2.0] seed 0" in told.out
-    assert "epoch 0, fit " in told.err
-    assert ", calibration error " in told.err
+    assert told.err == ""
     assert told.out.endswith(f"written to {tmp_path}: rows.jsonl, model.safetensors, test.npz\n")
+
+
+def test_a_terminal_is_told_of_every_epoch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main([*DIGITS, "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().err
+    assert "epoch 0, fit " in told
+    assert ", calibration error " in told
 
 
 @pytest.mark.parametrize(

@@ -251,7 +251,7 @@ def test_the_page_has_our_means_and_spreads_beside_the_papers() -> None:
     assert "| plain | 11.00 ± 1.00 | 9.1 ± 0.12 | 11.00 ± 1.00 | 80.5 ± 0.3 | 3 |" in page
     assert "| mmce | 5.00 ± 0.00 | 4.5 ± 0.2 |" in page
     assert "| again | 5.00 ± 0.00 |  |" in page
-    assert "| ECE: mmce below plain | confirmed | -6.00 | 0.009 | 3 |" in page
+    assert "| ECE: mmce below plain | confirmed | -6.00 | 0.0091 | 3 |" in page
     assert "| digits | mmce | `weight` | 1 |" in page
     assert "11.00 ± 0.58" in rendered("sem")
 

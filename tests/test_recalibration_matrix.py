@@ -202,3 +202,23 @@ def test_enough_judges_spare_the_other_parts_their_turn(monkeypatch: pytest.Monk
         tried.clear()
         _odir.choose_strength(Predictions(logits, labels), logits, None, 1e-6, 3)
         assert tried.count(_odir.strengths(3)[0]) == turns
+
+
+def test_copies_and_weights_take_as_many_turns_to_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between one and two parts would do, were copies counted as samples of their own."""
+    monkeypatch.setattr(_odir, "_JUDGES", 150)
+    rng = torch.Generator().manual_seed(8)
+    logits, labels = mixed_up(300, 3, rng)
+    twice = MatrixScaling().fit(logits.repeat(2, 1), labels.repeat(2), folds=0)
+    weighted = MatrixScaling().fit(
+        logits, labels, weights=torch.full((300,), 2.0).double(), folds=0
+    )
+    tried = []
+    for predictions in (
+        Predictions(logits, labels),
+        Predictions(logits.repeat(2, 1), labels.repeat(2)),
+    ):
+        tried.append(len(list(folds_of(predictions, 3, 150))))
+    assert tried == [2, 2]
+    assert twice.strength_ == weighted.strength_
+    assert_close(twice.weight_, weighted.weight_)

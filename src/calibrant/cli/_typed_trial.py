@@ -20,12 +20,13 @@ def check_named(what: str, given: str, known: tuple[str, ...]) -> None:
 
 
 def run(trial: Trial, data: Path | None, device: str, out: Path) -> dict[str, Any]:
-    """Run a trial and return its row; every epoch is told on the standard error."""
+    """Run a trial and return its row; in a terminal every epoch is told."""
     begun: list[Epoch] = []
 
     def told(epoch: Epoch) -> None:
         begun.append(epoch)
-        print(epoch, file=sys.stderr, flush=True)
+        if sys.stderr.isatty():
+            print(epoch, file=sys.stderr, flush=True)
 
     try:
         return run_trial(trial, data, Store(out), device=device, after_epoch=told, out=out)

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from ..evaluation._table import p_value
 from ._claims import LEVEL, Verdict, judge
 from ._plan import Plan, Rows, plan
 from ._study import Budget, Column, Study
@@ -169,7 +170,7 @@ def _claims(study: Study, data: str, current: Plan, rows: Rows) -> str:
         return ""
     lines = [["claim", "", "difference", "p", "n"], [":---", ":---", "---:", "---:", "---:"]]
     for each in found:
-        p = "" if each.p_value is None else _p_value(each.p_value)
+        p = "" if each.p_value is None else p_value(each.p_value)
         lines.append([str(each.claim), each.outcome, f"{each.difference:+.2f}", p, str(each.n)])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return (
@@ -177,10 +178,6 @@ def _claims(study: Study, data: str, current: Plan, rows: Rows) -> str:
         f"has p < {LEVEL:g}; *difference* is in the units of the column, below zero on the "
         "claimed side."
     )
-
-
-def _p_value(p: float) -> str:
-    return "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 def _choices(current: Plan) -> str:

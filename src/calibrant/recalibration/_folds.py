@@ -1,6 +1,7 @@
 """Parts of the predictions that take turns to be held out."""
 
 from collections.abc import Iterator
+from math import ceil
 
 import torch
 from torch import Tensor
@@ -9,8 +10,12 @@ from ..predictions import Predictions
 from ._inputs import rows
 
 
-def folds_of(predictions: Predictions, folds: int) -> Iterator[tuple[Predictions, Predictions]]:
+def folds_of(
+    predictions: Predictions, folds: int, judges: int | None = None
+) -> Iterator[tuple[Predictions, Predictions]]:
     """For each of `folds` parts, what to fit on and the part to judge on.
+
+    - `judges`: only as many parts as hold so many samples, copies of a sample counting once.
 
     The parts depend on the predictions alone: neither the order of the samples nor the names of
     the classes changes them, copies of a sample stay together (so that a sample is never judged
@@ -21,14 +26,21 @@ def folds_of(predictions: Predictions, folds: int) -> Iterator[tuple[Predictions
     >>> [(len(rest), len(held)) for rest, held in folds_of(predictions, 5)]
     [(8, 2), (8, 2), (8, 2), (8, 2), (8, 2)]
     """
-    part = fold_index(predictions, folds)
-    for k in range(int(part.max()) + 1):
+    dealt = _dealt(predictions)
+    part, distinct = dealt % folds, int(dealt.max()) + 1
+    turns = folds if judges is None else ceil(judges * folds / distinct)
+    for k in range(min(int(part.max()) + 1, turns)):
         held = part == k
         yield rows(predictions, ~held), rows(predictions, held)
 
 
 def fold_index(predictions: Predictions, folds: int) -> Tensor:
     """Which part each sample belongs to, from 0; fewer parts where too few samples differ."""
+    return _dealt(predictions) % folds
+
+
+def _dealt(predictions: Predictions) -> Tensor:
+    """The turn in which each sample is dealt, the same for copies."""
     logits, labels = predictions.logits, predictions.labels
     truth = logits.gather(1, labels[:, None])[:, 0]
     # Selected from the row and not computed, so no rounding depends on the order of classes.
@@ -40,7 +52,7 @@ def fold_index(predictions: Predictions, folds: int) -> Tensor:
     # A class's samples lie side by side and are dealt in turn.
     place = first_of_class[labels] * (len(distinct) + 1) + key
     dealt: Tensor = place.unique(return_inverse=True)[1]
-    return dealt % folds
+    return dealt
 
 
 def _scattered(count: int, which: Tensor) -> Tensor:

@@ -91,10 +91,7 @@ def choose_strength(
     """
     judged = Predictions._unchecked(scores, predictions.labels, predictions.weights)
     candidates = strengths(predictions.classes)
-    parts: list[tuple[Predictions, Predictions]] = []
-    for part in folds_of(judged, folds):
-        if len(part[0]) and sum(len(held) for _, held in parts) < _JUDGES:
-            parts.append(part)
+    parts = [part for part in folds_of(judged, folds, _JUDGES) if len(part[0])]
     if not parts:  # all samples alike: nothing to judge by
         return candidates[0], None
     points: list[Tensor | None] = [None] * len(parts)
