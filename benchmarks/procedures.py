@@ -62,7 +62,7 @@ def procedures(majority: Batches, held_out: Batches) -> dict[str, Procedure]:
             majority,
             held_out,
             calibration=CALIBRATION,
-            weight=AdaptiveWeight(model[-1]) if adaptive else 1.0,
+            weight=AdaptiveWeight() if adaptive else 1.0,
             optimiser=optimiser,
             epochs=epochs,
             after_epoch=told,

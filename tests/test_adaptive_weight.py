@@ -1,5 +1,7 @@
-"""Calibration pulls with a share of the force of the held-out score, and no more."""
+"""The price rises while held-out batches agree, and is told in shares of the score's force."""
 
+from itertools import cycle
+from math import exp, log
 from pathlib import Path
 from typing import Any
 
@@ -21,145 +23,161 @@ from calibrant import (
 )
 
 
-def layer(rng: torch.Generator, dtype: torch.dtype = torch.float64) -> nn.Linear:
-    made = nn.Linear(4, 3, dtype=dtype)
-    with torch.no_grad():
-        for each in made.parameters():
-            each.copy_(torch.randn(each.shape, generator=rng, dtype=dtype))
-    return made
+def predictions(rng: torch.Generator, dtype: torch.dtype = torch.float64) -> Predictions:
+    logits = torch.randn(32, 3, generator=rng, dtype=torch.float64).to(dtype)
+    return Predictions(logits.requires_grad_(), torch.randint(3, (32,), generator=rng))
 
 
-def batch(rng: torch.Generator) -> tuple[Tensor, Tensor]:
-    inputs = torch.randn(32, 4, generator=rng, dtype=torch.float64)
-    return inputs, torch.randint(3, (32,), generator=rng)
-
-
-def overconfidence(predictions: Predictions) -> Tensor:
+def overconfidence(held_out: Predictions) -> Tensor:
     """A loss whose descent shrinks the logits."""
-    return predictions.logits.square().mean()
+    return held_out.logits.square().mean()
 
 
-def boast(predictions: Predictions) -> Tensor:
+def boast(held_out: Predictions) -> Tensor:
     """One whose descent makes them grow."""
-    return -predictions.logits.square().mean()
+    return -overconfidence(held_out)
 
 
-def watched(weight: AdaptiveWeight, model: nn.Linear, loss: Any, rng: torch.Generator) -> None:
-    inputs, labels = batch(rng)
-    predictions = Predictions(model(inputs), labels)
-    weight.watch(loss(predictions), predictions)
+def watched(weight: AdaptiveWeight, losses: Any, times: int, rng: torch.Generator) -> list[float]:
+    """The shares after each of so many batches."""
+    shares = []
+    for loss, _ in zip(cycle(losses), range(times), strict=False):
+        held_out = predictions(rng)
+        weight.watch(loss(held_out), held_out)
+        shares.append(weight.share)
+    return shares
 
 
-def gradient(model: nn.Module, criterion: Any, inputs: Tensor, labels: Tensor) -> Tensor:
-    value = criterion(Predictions(model(inputs), labels))
-    return torch.cat([g.flatten() for g in torch.autograd.grad(value, [*model.parameters()])])
+def gradient(criterion: Any, held_out: Predictions) -> Tensor:
+    return torch.autograd.grad(criterion(held_out), held_out.logits)[0]
 
 
 @pytest.mark.parametrize("score", [nll, brier])
 def test_calibration_pulls_with_a_share_of_the_scores_force(
     score: Any, rng: torch.Generator
 ) -> None:
-    model = layer(rng)
-    weight = AdaptiveWeight(model, score=score, share=0.3)
-    batches = [batch(rng) for _ in range(4)]
-    for inputs, labels in batches:
-        predictions = Predictions(model(inputs), labels)
-        weight.watch(overconfidence(predictions), predictions)
+    weight = AdaptiveWeight(score=score, share=0.3, rate=0.0)
+    batches = [predictions(rng) for _ in range(4)]
+    for held_out in batches:
+        weight.watch(overconfidence(held_out), held_out)
     of_score, of_calibration = (
-        sum(gradient(model, criterion, *each).square().sum().item() for each in batches)
+        sum(gradient(criterion, each).square().sum().item() for each in batches)
         for criterion in (score, overconfidence)
     )
     assert weight.value == pytest.approx(0.3 * (of_score / of_calibration) ** 0.5)
 
 
-def test_a_step_still_improves_the_score_by_what_was_promised(rng: torch.Generator) -> None:
-    """Even where calibration pulls the other way."""
-    model = layer(rng)
-    inputs, labels = batch(rng)
-    score = gradient(model, nll, inputs, labels)
-    for share in (0.2, 0.5, 0.9):
-        weight = AdaptiveWeight(model, share=share, highest=1e9)
-        predictions = Predictions(model(inputs), labels)
-        worst = -1e-3 * nll(predictions)
-        weight.watch(worst, predictions)
-        step = score + weight.value * -1e-3 * score
-        assert score @ step == pytest.approx((1 - share) * (score @ score).item())
+def test_the_price_rises_while_batches_agree_and_falls_where_they_do_not(
+    rng: torch.Generator,
+) -> None:
+    agreed = watched(AdaptiveWeight(memory=10.0), [overconfidence], 40, rng)
+    assert agreed[4] == 0.25 < agreed[5] < agreed[39]
+    modest = watched(AdaptiveWeight(memory=10.0), [boast], 40, rng)
+    assert modest[39] > 0.25
+    divided = watched(AdaptiveWeight(memory=10.0), [overconfidence, boast], 40, rng)
+    assert divided[39] < 0.25
+
+
+def test_agreement_is_the_squared_mean_over_the_mean_square(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight(memory=4.0, agreement=0.2, rate=0.1)
+    share, pulls = 0.25, []
+    mean = square = 0.0
+    for count, loss in enumerate([overconfidence, overconfidence, boast, overconfidence, boast], 1):
+        held_out = predictions(rng)
+        # By a factor on all logits, and its logarithm, here from finite differences.
+        scaled = [Predictions(held_out.logits * exp(e), held_out.labels) for e in (1e-5, -1e-5)]
+        pulls.append(32 * (loss(scaled[0]) - loss(scaled[1])).item() / 2e-5)
+        part = max(1 / count, 1 / 4)
+        mean += part * (pulls[-1] - mean)
+        square += part * (pulls[-1] ** 2 - square)
+        if count > 2:
+            share = exp(log(share) + 0.1 * (mean**2 / square - 0.2))
+        weight.watch(loss(held_out), held_out)
+        assert weight.share == pytest.approx(share, rel=1e-6)
+
+
+def test_a_measure_that_needs_no_scale_does_not_move_it(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight(memory=2.0)
+    assert watched(weight, [lambda held_out: held_out.logits.sum() * 0], 20, rng)[-1] == 0.25
+    assert weight.value == 0.25
+
+
+def test_the_share_stays_within_its_bounds(rng: torch.Generator) -> None:
+    kept: dict[str, Any] = {"share": 0.5, "least": 0.4, "most": 0.6, "memory": 2.0, "rate": 1.0}
+    assert watched(AdaptiveWeight(**kept), [overconfidence], 20, rng)[-1] == 0.6
+    assert watched(AdaptiveWeight(**kept, agreement=0.99), [boast, overconfidence], 20, rng)[
+        -1
+    ] == pytest.approx(0.4)
 
 
 def test_what_was_long_ago_is_forgotten(rng: torch.Generator) -> None:
-    model = layer(rng)
-    weight = AdaptiveWeight(model, memory=5.0)
-    for scale in (10.0, 1.0):
-        for _ in range(40):
-            watched(weight, model, lambda p, scale=scale: scale * overconfidence(p), rng)
-    fresh = AdaptiveWeight(model, memory=5.0)
-    for _ in range(40):
-        watched(fresh, model, overconfidence, rng)
+    weight = AdaptiveWeight(memory=5.0, rate=0.0)
+    watched(weight, [lambda held_out: 10 * overconfidence(held_out)], 40, rng)
+    watched(weight, [overconfidence], 40, rng)
+    fresh = AdaptiveWeight(memory=5.0, rate=0.0)
+    watched(fresh, [overconfidence], 40, rng)
     # A hundred times the square, forgotten by a fifth a batch.
     assert weight.value == pytest.approx(fresh.value, rel=0.5)
 
 
-def test_stays_within_its_bounds(rng: torch.Generator) -> None:
-    model = layer(rng)
-    for scale, bound in ((1e-6, 2.0), (1e6, 0.5)):
-        weight = AdaptiveWeight(model, lowest=0.5, highest=2.0)
-        watched(weight, model, lambda p, scale=scale: scale * overconfidence(p), rng)
-        assert weight.value == bound
-
-
-def test_the_scale_of_the_measure_does_not_matter(rng: torch.Generator) -> None:
-    model, prices = layer(rng), []
+def test_the_scale_of_the_measure_does_not_matter() -> None:
+    prices = []
     for scale in (1.0, 10.0):
-        weight, again = AdaptiveWeight(model), torch.Generator().manual_seed(5)
-        for _ in range(5):
-            watched(weight, model, lambda p, scale=scale: scale * overconfidence(p), again)
+        weight, rng = AdaptiveWeight(memory=3.0), torch.Generator().manual_seed(5)
+        watched(weight, [lambda held_out, s=scale: s * overconfidence(held_out)], 9, rng)
         prices.append(scale * weight.value)
     assert prices[0] == pytest.approx(prices[1])
 
 
-def test_a_batch_without_miscalibration_teaches_nothing(rng: torch.Generator) -> None:
-    model = layer(rng)
-    weight = AdaptiveWeight(model)
-    watched(weight, model, overconfidence, rng)
-    learnt = weight.value
-    for _ in range(3):
-        watched(weight, model, lambda p: 0 * p.logits.sum(), rng)
-    assert weight.value == learnt
+def test_half_precision_learns_the_same(rng: torch.Generator) -> None:
+    criterion, values = top_label(rooted(esd)), []
+    for dtype in (torch.float32, torch.float16):
+        weight, again = AdaptiveWeight(memory=3.0), torch.Generator().manual_seed(5)
+        for _ in range(9):
+            held_out = predictions(again, dtype)
+            weight.watch(1e-4 * criterion(held_out), held_out)
+        values.append(weight.value)
+    assert values[1] == pytest.approx(values[0], rel=0.02)
+
+
+def test_a_batch_of_no_number_teaches_nothing(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight(memory=2.0)
+    watched(weight, [overconfidence], 5, rng)
+    kept = weight.state_dict()
+    watched(weight, [lambda held_out: overconfidence(held_out) * float("nan")], 3, rng)
+    assert weight.state_dict() == kept
 
 
 def test_the_graph_is_left_for_the_descent(rng: torch.Generator) -> None:
-    model = layer(rng)
-    inputs, labels = batch(rng)
-    predictions = Predictions(model(inputs), labels)
-    loss = overconfidence(predictions)
-    weight = AdaptiveWeight(model)
-    weight.watch(loss, predictions)
-    assert model.weight.grad is None
+    held_out = predictions(rng)
+    loss = overconfidence(held_out)
+    AdaptiveWeight().watch(loss, held_out)
+    assert held_out.logits.grad is None
     loss.backward()
-    assert model.weight.grad is not None
+    assert held_out.logits.grad is not None
 
 
 def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(rng: torch.Generator) -> None:
-    model = layer(rng)
-    weight = AdaptiveWeight(model)
-    for _ in range(3):
-        watched(weight, model, overconfidence, rng)
-    copy = AdaptiveWeight(model)
+    weight, copy = AdaptiveWeight(memory=2.0), AdaptiveWeight(memory=2.0)
+    watched(weight, [overconfidence], 5, rng)
     copy.load_state_dict(weight.state_dict())
     for each in (weight, copy):
-        watched(each, model, overconfidence, torch.Generator().manual_seed(9))
+        watched(each, [boast], 3, torch.Generator().manual_seed(9))
     assert weight.value == copy.value
+    assert weight.share == copy.share != 0.25
 
 
 def test_bad_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="lowest must be above 0 and at most highest"):
-        AdaptiveWeight(nn.Linear(2, 2), lowest=5.0, highest=2.0)
-    with pytest.raises(ValueError, match="share must be above 0"):
-        AdaptiveWeight(nn.Linear(2, 2), share=0.0)
+    with pytest.raises(ValueError, match="share must lie between least and most"):
+        AdaptiveWeight(share=3.0)
+    with pytest.raises(ValueError, match="these above 0"):
+        AdaptiveWeight(least=0.0)
+    with pytest.raises(ValueError, match="agreement must be at least 0 and below 1"):
+        AdaptiveWeight(agreement=1.0)
+    with pytest.raises(ValueError, match="rate must be at least 0"):
+        AdaptiveWeight(rate=-0.1)
     with pytest.raises(ValueError, match="memory must be at least 1"):
-        AdaptiveWeight(nn.Linear(2, 2), memory=0.5)
-    with pytest.raises(ValueError, match=r"classifier must have parameters .* got ReLU without"):
-        AdaptiveWeight(nn.ReLU())
+        AdaptiveWeight(memory=0.5)
 
 
 def interleaved(
@@ -172,7 +190,7 @@ def interleaved(
     labels = torch.multinomial(inputs[:, :3].softmax(dim=1), 1, generator=rng)[:, 0]
     data = TensorDataset(inputs, labels)
     model = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 3))
-    weight = AdaptiveWeight(model[-1])
+    weight = AdaptiveWeight(memory=4.0)
     fit_interleaved(
         model,
         DataLoader(Subset(data, range(240)), batch_size=60, shuffle=True),
@@ -190,6 +208,7 @@ def interleaved(
 def test_training_is_the_same_whatever_units_the_measure_has() -> None:
     plain, weight = interleaved(epochs=3)
     scaled, lighter = interleaved(epochs=3, scale=8.0)
+    assert weight.share != 0.25
     assert weight.value == pytest.approx(8 * lighter.value, rel=1e-3)
     assert_close(scaled.state_dict(), plain.state_dict(), rtol=1e-3, atol=1e-4)
 

@@ -429,7 +429,7 @@ def test_statistics_of_all_ranks_come_through_the_kernels(
 
 # What a sum of so many float32 products may be off by; float64 as for any other maths.
 TOLERANCE = {torch.float32: (1e-5, 1e-7), torch.float64: (1e-7, 1e-12)}
-SIZES = [65] if INTERPRETED else [3, 65, 512, 4096]
+SIZES = [65] if INTERPRETED else [3, 65, 512, 4096, 16_384]
 
 
 TWINNED: dict[str, Measure] = {
@@ -449,11 +449,30 @@ def value_and_gradients(measure: Measure, confidence: Tensor, outcome: Tensor) -
     return [value.detach(), *torch.autograd.grad(value, (c, y))]
 
 
+@pytest.fixture
+def several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few samples to a tile that every program compares its own with several."""
+    if INTERPRETED:
+        for module in ("_pairs", "_kernel_pairs"):
+            monkeypatch.setattr(f"calibrant.kernels.{module}._COLUMNS", 16)
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("distinct", [5, 10**6])
 @pytest.mark.parametrize("name", TWINNED)
 def test_a_twin_agrees_with_its_definition(
+    name: str,
+    n: int,
+    dtype: torch.dtype,
+    distinct: int,
+    rng: torch.Generator,
+    several_tiles: None,
+) -> None:
+    assert_a_twin_agrees(name, n, dtype, distinct, rng)
+
+
+def assert_a_twin_agrees(
     name: str, n: int, dtype: torch.dtype, distinct: int, rng: torch.Generator
 ) -> None:
     ties = torch.randint(distinct + 1, (n,), generator=rng) / distinct
@@ -484,7 +503,31 @@ def test_a_twin_of_sorted_samples_agrees_with_its_definition(
     if INTERPRETED:  # so that ties reach over several blocks
         for module in ("_sorted", "_kernel_sorted"):
             monkeypatch.setattr(f"calibrant.kernels.{module}.BLOCK", 16)
-    test_a_twin_agrees_with_its_definition(name, n, dtype, distinct, rng)
+    assert_a_twin_agrees(name, n, dtype, distinct, rng)
+
+
+@pytest.mark.parametrize("n", [300] if INTERPRETED else [300, 8192, 16_384])
+@pytest.mark.parametrize("name", ["esd", "mmce", "steep mmce"])
+def test_sums_over_pairs_keep_the_digits_of_float32_and_repeat_to_the_last(
+    name: str, n: int, rng: torch.Generator
+) -> None:
+    # Zeros among them, which lanes beyond the last sample could be taken for.
+    confidence = (torch.randint(41, (n,), generator=rng) / 40).to(DEVICE)
+    outcome = torch.bernoulli(torch.rand(n, generator=rng)).to(DEVICE)
+    find = partial(value_and_gradients, TWINNED[name])
+    twin, again = find(confidence, outcome), find(confidence, outcome)
+    definition = by_definition(lambda: find(confidence.double(), outcome.double()))
+    for ours, same, truth in zip(twin, again, definition, strict=True):
+        assert torch.equal(ours, same)
+        assert (ours.double() - truth).norm() <= GRADIENT[torch.float32] * truth.norm()
+
+
+@pytest.mark.parametrize("name", ["esd", "mmce"])
+def test_one_confidence_that_is_no_number_shows_in_every_gradient(name: str) -> None:
+    confidence = torch.linspace(0, 1, 40, device=DEVICE)
+    confidence[7] = float("nan")
+    for found in value_and_gradients(TWINNED[name], confidence, torch.ones_like(confidence)):
+        assert found.isnan().all()
 
 
 @pytest.mark.parametrize("name", TWINNED)

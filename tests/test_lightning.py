@@ -114,8 +114,7 @@ def test_an_adaptive_weight_moves_and_goes_on_from_a_checkpoint(tmp_path: Path) 
 
     def begun() -> tuple[Calibrated, cal.AdaptiveWeight]:
         module = Calibrated()
-        classifier = [each for each in module.modules() if isinstance(each, nn.Linear)][-1]
-        vars(module)["weight"] = weight = cal.AdaptiveWeight(classifier)
+        vars(module)["weight"] = weight = cal.AdaptiveWeight()
         return module, weight
 
     module, weight = begun()

@@ -256,7 +256,7 @@ def test_without_an_objective_the_models_own_loss_is_fitted(tmp_path: Path) -> N
 def test_an_adaptive_weight_moves_and_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     def trainer() -> tuple[CalibratedTrainer, cal.AdaptiveWeight]:
         model = classifier()
-        weight = cal.AdaptiveWeight(model.classifier)
+        weight = cal.AdaptiveWeight()
         settings = arguments(
             tmp_path, max_steps=3, learning_rate=0.1, save_strategy="steps", save_steps=3
         )
@@ -283,14 +283,14 @@ def test_an_adaptive_weight_moves_and_goes_on_from_a_checkpoint(tmp_path: Path) 
 
 def test_an_adaptive_weight_is_refused_under_gradient_accumulation(tmp_path: Path) -> None:
     model = classifier()
-    with pytest.raises(ValueError, match="AdaptiveWeight must see how the classifier"):
+    with pytest.raises(ValueError, match="AdaptiveWeight must see the held-out logits"):
         CalibratedTrainer(
             model,
             arguments(tmp_path, gradient_accumulation_steps=2),
             train_dataset=sentences(24),
             calibration=CALIBRATION,
             calibration_dataset=sentences(24, seed=1),
-            weight=cal.AdaptiveWeight(model.classifier),
+            weight=cal.AdaptiveWeight(),
         )
 
 

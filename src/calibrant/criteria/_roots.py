@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, where
 
+from .._checks import is_transformed
+
 # Below this a root is followed along a straight line: its true slope grows without bound.
 FLOOR = 1e-12
 
@@ -24,7 +26,9 @@ def root(x: Tensor, order: float = 2.0) -> Tensor:
     """
     if torch.compiler.is_compiling():
         return _in_operators(x, order)
-    taken: Tensor = _Root.apply(x, order)  # type: ignore[no-untyped-call]
+    # The form that transforms need takes Python some time to call, so only they call it.
+    form = _Transformable if is_transformed(x) else _Root
+    taken: Tensor = form.apply(x, order)  # type: ignore[no-untyped-call]
     return taken
 
 
@@ -38,19 +42,35 @@ def _in_operators(x: Tensor, order: float) -> Tensor:
 
 
 class _Root(torch.autograd.Function):
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(x: Tensor, order: float) -> Tensor:
-        return x.clamp(min=0) ** (1 / order)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
-        x, ctx.order = inputs
+    def forward(ctx: Any, x: Tensor, order: float) -> Tensor:
+        ctx.order = order
         ctx.save_for_backward(x)
+        return _of_positive(x, order)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         (x,) = ctx.saved_tensors
         slope = x.clamp(min=FLOOR) ** (1 / ctx.order - 1) / ctx.order
         return where(x > 0, upstream * slope, 0), None
+
+
+class _Transformable(torch.autograd.Function):
+    """The same where `vmap`, `grad` and their like can see it."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, order: float) -> Tensor:
+        return _of_positive(x, order)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        x, ctx.order = inputs
+        ctx.save_for_backward(x)
+
+    backward = _Root.backward
+
+
+def _of_positive(x: Tensor, order: float) -> Tensor:
+    return x.clamp(min=0) ** (1 / order)

@@ -76,7 +76,7 @@ def train(way: Way, fold: Fold, seed: int, advance: Callable[[], None]) -> nn.Mo
     elif way.calibration is None:
         fit(model, loader, objective=nn.CrossEntropyLoss(), **settings)
     else:
-        weight = AdaptiveWeight(model[-1]) if way.weight is None else way.weight
+        weight = AdaptiveWeight() if way.weight is None else way.weight
         fit_interleaved(
             model, loader, slice_, calibration=way.calibration, weight=weight, **settings
         )

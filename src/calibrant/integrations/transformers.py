@@ -132,9 +132,9 @@ class CalibratedTrainer(Trainer):
         self.weight, self.calibration_dataset = as_weight(weight), calibration_dataset
         if isinstance(weight, WatchingWeight) and self.args.gradient_accumulation_steps > 1:
             raise ValueError(
-                f"{type(weight).__name__} must see how the classifier makes the logits; got "
+                f"{type(weight).__name__} must see the held-out logits at once; got "
                 f"gradient_accumulation_steps={self.args.gradient_accumulation_steps}, under which "
-                "they are made apart. Take one step per batch, or a weight that is a number."
+                "they come in parts. Take one step per batch, or a weight that is a number."
             )
         self.causal = causal
         self._shares: list[Share] = []

@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ._launch import bits_of, on_device_of
-from ._table import MOST_PAIRED
+from ._table import MOST_PAIRED, arithmetic
 
 # Samples a program looks after, and how many others it compares them with at once.
 _ROWS, _COLUMNS = 16, 128
@@ -25,18 +25,20 @@ def _fields(  # type: ignore[no-untyped-def]
     COLUMNS: tl.constexpr,
 ):
     """For each sample the charges of all, decayed by distance, and how that sum moves with it."""
-    steepness = steepness.to(tl.float64, bitcast=True)
+    dtype = terms.dtype.element_ty
+    steepness = steepness.to(tl.float64, bitcast=True).to(dtype)
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     here = i < n
-    r = tl.load(place + i, mask=here, other=0.0).to(tl.float64)
-    v = tl.load(charge + i, mask=here, other=0.0).to(tl.float64)
-    every_field = tl.zeros((ROWS, COLUMNS), tl.float64)
-    every_pull = tl.zeros((ROWS, COLUMNS), tl.float64)
+    r = tl.load(place + i, mask=here, other=0.0).to(dtype)
+    v = tl.load(charge + i, mask=here, other=0.0).to(dtype)
+    # Added up column by column: sums of few numbers, added up in pairs, lose few digits.
+    every_field = tl.zeros((ROWS, COLUMNS), dtype)
+    every_pull = tl.zeros((ROWS, COLUMNS), dtype)
     for start in range(0, n, COLUMNS):
         j = start + tl.arange(0, COLUMNS)
         there = j < n
-        other = tl.load(place + j, mask=there, other=0.0).to(tl.float64)
-        weight = tl.load(charge + j, mask=there, other=0.0).to(tl.float64)
+        other = tl.load(place + j, mask=there, other=0.0).to(dtype)
+        weight = tl.load(charge + j, mask=there, other=0.0).to(dtype)
         ahead = other[None, :] - r[:, None]
         felt = weight[None, :] * tl.exp(-tl.abs(ahead) * steepness)
         every_field += felt
@@ -51,7 +53,8 @@ def _fields(  # type: ignore[no-untyped-def]
 @triton.jit  # type: ignore[untyped-decorator]
 def _total(terms, value, blocks, BLOCKS: tl.constexpr):  # type: ignore[no-untyped-def]
     block = tl.arange(0, BLOCKS)
-    tl.store(value, tl.sum(tl.load(terms + block, mask=block < blocks, other=0.0), axis=0))
+    parts = tl.load(terms + block, mask=block < blocks, other=0.0).to(tl.float64)
+    tl.store(value, tl.sum(parts, axis=0))
 
 
 def kernel_form_with_gradient(
@@ -61,7 +64,7 @@ def kernel_form_with_gradient(
     n = len(place)
     blocks = triton.cdiv(n, _ROWS)
     place, charge = place.contiguous(), charge.contiguous()
-    terms = torch.empty(blocks, dtype=torch.float64, device=place.device)
+    terms = torch.empty(blocks, dtype=arithmetic(place.dtype), device=place.device)
     value = place.new_empty(())
     by_place, by_charge = torch.empty_like(place), torch.empty_like(charge)
     with on_device_of(place):

@@ -1,7 +1,7 @@
 """ESD of a sorted batch in one launch: three passes of one program, a block at a time.
 
-Beyond some thousand samples to look at every pair takes longer than to sort, and up to some ten
-thousands one program is done before as many programs as torch operators take have been launched.
+Beyond some ten thousand samples to look at every pair takes longer than to sort, and up to several
+times as many one program is done before torch has launched the operators that it replaces.
 """
 
 import torch

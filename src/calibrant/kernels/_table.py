@@ -8,8 +8,8 @@ KEPT = (*DIFFERENTIABLE, "correct")
 # logits less the largest. Their sum is the log-sum-exp; apart they keep the digits of both.
 TABLE = (*KEPT, "largest", "log_sum")
 
-# Up to here looking at every pair of samples is free; beyond it sorting is faster.
-MOST_PAIRED = 4096
+# Up to here looking at every pair of samples is faster than sorting them.
+MOST_PAIRED = 16_384
 # Up to here one program is done with sorted samples before torch operators are launched.
 MOST_SORTED = 65_536
 

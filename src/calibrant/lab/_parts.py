@@ -71,13 +71,12 @@ def schedule_of(trial: Trial, optimiser: Optimizer) -> LRScheduler | None:
     return LambdaLR(optimiser, lambda epoch: 0.1 ** sum(epoch >= drop for drop in drops))
 
 
-def weight_of(trial: Trial, model: nn.Module) -> float | Weight:
-    """A number, or a weight that learns from the layer that makes the logits."""
+def weight_of(trial: Trial) -> float | Weight:
+    """A number, or a weight that finds it while training."""
     if trial.weight != "adaptive":
         assert trial.weight is not None  # the trial has checked it
         return trial.weight
-    layers = [each for each in model.modules() if isinstance(each, nn.Linear)]
-    return AdaptiveWeight(layers[-1], **trial.weight_settings)
+    return AdaptiveWeight(**trial.weight_settings)
 
 
 @dataclass(frozen=True)

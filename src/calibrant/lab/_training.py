@@ -121,7 +121,7 @@ def train(
         to_judge,
         fit=fitted,
         calibration=calibration,
-        weight=weight_of(trial, model),
+        weight=weight_of(trial),
         schedule="every_step" if trial.procedure == "interleaved" else "two_phase",
         **settings,
     )

@@ -1,12 +1,12 @@
 """A price of miscalibration that nobody tunes."""
 
 from collections.abc import Mapping
-from math import isfinite, sqrt
+from math import exp, isfinite, log, sqrt
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..criteria import Criterion, across_ranks
 from ..predictions import Predictions
@@ -15,36 +15,44 @@ from ._weight import CalibrationStatistics
 
 
 class AdaptiveWeight:
-    r"""Let calibration pull the classifier with a share of the force that likelihood has there.
+    r"""Raise the price while held-out batches agree on what is wrong with the confidences.
 
-    What a weight of one means depends on the measure, its scale, the network and the batch. What
-    it may cost does not: with $h$ the gradient of a proper score of the held-out batch, $g$ that of
-    the calibration loss of the same batch, both by the parameters of the classifier layer, and
-    means over recent batches,
+    What a weight of one means depends on the measure and its scale. So the price is told as a
+    share $\alpha$ of what likelihood does: with $h$ the gradient of a proper score of a held-out
+    batch by its logits, $g$ that of the calibration loss, and means over recent batches,
 
     $$\lambda = \alpha \sqrt{\frac{\operatorname{mean} \lVert h \rVert^2}
       {\operatorname{mean} \lVert g \rVert^2}}.$$
 
-    A step along $-(h + \lambda g)$ improves the score by at least $1 - \alpha$ of what a step along
-    $-h$ would, whatever the angle between them, since
-    $\langle h, h + \lambda g \rangle \ge \lVert h \rVert^2 - \lambda \lVert h \rVert \lVert g
-    \rVert$. So calibration is bought as long as it takes no more than that share of the answers'
-    progress. A batch that shows no miscalibration has no gradient, and teaches nothing.
+    The calibration loss of one batch is mostly noise, and a weight multiplies it. Whether there is
+    more than noise is seen by the next batches: multiply all logits $z$ by a common factor, and the
+    loss changes with its logarithm by $t = \langle z, g \rangle$. Where a network is calibrated
+    some batches ask for more confidence and some for less, and
 
-    - `classifier`: the layer that makes the logits. Its gradients need no pass through the
-      network, so the weight costs next to nothing.
-    - `share`: $\alpha$, above 0. A half keeps at least half of the progress; from 1 on nothing is
-      promised.
-    - `score`: of the held-out samples, and never descended; proper, as `nll` and `brier` are.
+    $$r = \frac{(\operatorname{mean} t)^2}{\operatorname{mean} t^2}$$
+
+    is near 0; where it is overconfident (or too modest) all ask for the same, and $r$ nears 1. So
+
+    $$\log \alpha \leftarrow \log \alpha + \eta \, (r - r_0).$$
+
+    While a network still learns the answers its confidences go up and down, $r$ is small, and
+    little is paid. Later, when it fits more than it knows, the price rises until the agreement is
+    gone.
+
+    - `share`, `least`, `most`: $\alpha$ at first, and its bounds.
+    - `agreement`: $r_0$, below which it falls. At 0.05 the mean of $t$ is less than a quarter of
+      its scatter.
+    - `rate`: $\eta$, by which it moves with each batch.
     - `memory`: batches that the means look back on, about.
-    - `lowest`, `highest`: bounds of $\lambda$.
+    - `score`: of the held-out samples, and never descended; proper, as `nll` and `brier` are.
 
     In `fit_interleaved` pass it as `weight`. In a loop of your own:
 
+    >>> from torch import nn
     >>> from calibrant import esd, rooted, top_label
     >>> _ = torch.manual_seed(0)
     >>> model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 3))
-    >>> weight, criterion = AdaptiveWeight(model[-1]), top_label(rooted(esd))
+    >>> weight, criterion = AdaptiveWeight(), top_label(rooted(esd))
     >>> for _ in range(3):
     ...     held_out = Predictions(model(torch.randn(64, 2)), torch.randint(3, (64,)))
     ...     calibration = criterion(held_out)
@@ -53,82 +61,88 @@ class AdaptiveWeight:
     >>> 0.1 < weight.value < 10
     True
 
-    Weights from gradients of the last layer: Esser et al., "Taming Transformers for
-    High-Resolution Image Synthesis", CVPR 2021, eq. 7; of a shared layer: Chen et al., "GradNorm:
+    Our own rule. Balancing losses by the sizes of their gradients: Chen et al., "GradNorm:
     Gradient Normalization for Adaptive Loss Balancing in Deep Multitask Networks", ICML 2018.
     """
 
     def __init__(
         self,
-        classifier: nn.Module,
         *,
-        share: float = 0.5,
+        share: float = 0.25,
+        least: float = 0.1,
+        most: float = 2.0,
+        agreement: float = 0.05,
+        rate: float = 0.05,
+        memory: float = 50.0,
         score: Criterion = nll,
-        memory: float = 100.0,
-        lowest: float = 1e-3,
-        highest: float = 1e3,
     ) -> None:
-        if not 0 < lowest <= highest < float("inf"):
+        if not 0 < least <= share <= most < float("inf"):
             raise ValueError(
-                f"lowest must be above 0 and at most highest; got {lowest} and {highest}."
+                "share must lie between least and most, and these above 0; got "
+                f"share {share}, least {least} and most {most}."
             )
-        if not 0 < share < float("inf"):
-            raise ValueError(f"share must be above 0; got {share}. Usual is 0.5.")
+        if not 0 <= agreement < 1:
+            raise ValueError(f"agreement must be at least 0 and below 1; got {agreement}.")
+        if not 0 <= rate < float("inf"):
+            raise ValueError(f"rate must be at least 0; got {rate}. Usual is 0.05; 0 keeps share.")
         if not 1 <= memory < float("inf"):
             raise ValueError(f"memory must be at least 1, a number of batches; got {memory}.")
-        self._parameters = [each for each in classifier.parameters() if each.requires_grad]
-        if not self._parameters:
-            raise ValueError(
-                "classifier must have parameters that are trained; got "
-                f"{type(classifier).__name__} without any. Pass the layer that makes the logits."
-            )
-        self.share, self.score, self.memory = share, score, memory
-        self.lowest, self.highest = lowest, highest
+        self.least, self.most, self.agreement = least, most, agreement
+        self.rate, self.memory, self.score = rate, memory, score
+        self.share = share
         self._seen = 0
-        self._squares = (1.0, 1.0)  # of the score's gradient and of calibration's
+        self._means = _START
 
     @property
     def value(self) -> float:
         """What calibration is multiplied by now."""
-        of_score, of_calibration = self._squares
-        return min(max(self.share * sqrt(of_score / of_calibration), self.lowest), self.highest)
+        of_score, of_calibration, *_ = self._means
+        if not of_calibration:
+            return self.share
+        return self.share * sqrt(of_score / of_calibration)
 
     def watch(self, calibration: Tensor, held_out: Predictions) -> None:
         """Learn from a held-out batch whose graph is still there, before it is descended."""
         together = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
         score = across_ranks(self.score) if together else self.score
-        now = torch.stack(
-            [self._square(score(held_out), together), self._square(calibration, together)]
-        ).tolist()
-        if not (now[1] > 0 and all(isfinite(each) for each in now)):
+        logits = held_out.logits
+        by_score, by_calibration = (_slope(score(held_out), logits), _slope(calibration, logits))
+        scale = (by_calibration * logits.detach().double()).sum()
+        now = torch.stack([by_score.square().sum(), by_calibration.square().sum(), scale])
+        if together:
+            dist.all_reduce(now)
+        of_score, of_calibration, pull = now.tolist()
+        if not (isfinite(of_score) and isfinite(of_calibration) and isfinite(pull)):
             return
         self._seen += 1
         # At first a plain mean, later one that forgets.
         part = max(1 / self._seen, 1 / self.memory)
-        of_score, of_calibration = (
-            old + part * (new - old) for old, new in zip(self._squares, now, strict=True)
-        )
-        self._squares = (of_score, of_calibration)
+        new = (of_score, of_calibration, pull, pull**2)
+        self._means = tuple(old + part * (x - old) for old, x in zip(self._means, new, strict=True))
+        # One batch agrees with itself, and few do so by chance.
+        if 2 * self._seen > self.memory and self._means[3] > 0:
+            agreement = self._means[2] ** 2 / self._means[3]
+            moved = log(self.share) + self.rate * (agreement - self.agreement)
+            self.share = min(max(exp(moved), self.least), self.most)
 
     def update(self, statistics: CalibrationStatistics) -> None:
         """Nothing is left to learn once a step has been taken."""
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must keep."""
-        return {"seen": self._seen, "squares": list(self._squares)}
+        return {"seen": self._seen, "means": list(self._means), "share": self.share}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what a checkpoint kept."""
-        self._seen = state["seen"]
-        of_score, of_calibration = state["squares"]
-        self._squares = (of_score, of_calibration)
+        self._seen, self._means, self.share = state["seen"], tuple(state["means"]), state["share"]
 
-    def _square(self, loss: Tensor, together: bool) -> Tensor:
-        """Squared length of the gradient by the classifier's parameters, of all processes' data."""
-        parts = torch.autograd.grad(
-            loss, self._parameters, retain_graph=True, materialize_grads=True
-        )
-        whole = torch.cat([part.detach().flatten() for part in parts]).double()
-        if together:
-            dist.all_reduce(whole)
-        return whole.square().sum()
+
+# Of the squared gradients of score and calibration, of the pull on the scale, and of its square.
+_START: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+
+
+def _slope(loss: Tensor, logits: Tensor) -> Tensor:
+    """The gradient by the logits, times their number: of half precision, that must not vanish."""
+    many = torch.full_like(loss, len(logits))
+    (slope,) = torch.autograd.grad(loss, [logits], many, retain_graph=True, materialize_grads=True)
+    return slope.double()
