@@ -3,12 +3,14 @@
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .._checks import (
     HALF,
     check_probabilities,
     check_probability_table,
+    check_sums,
     check_table,
     is_transformed,
 )
@@ -19,6 +21,8 @@ from ._blocks import WORTH_IT, blocks, in_numpy, side_by_side
 _LOOKED_AT = 2**18
 # Rows this long are searched for the place of their maximum almost as fast as they are read.
 _WIDE = 256
+# Rows shorter than this are added and compared number by number, which is slow.
+_NARROW = 64
 # Bytes that take longer to read than another thread takes to get a core.
 _WORTH_A_THREAD = 2**26
 # Caches a core fills at a time when it only searches: a part is read once, and its maxima again.
@@ -39,6 +43,8 @@ def largest_of_rows(
     check_probability_table(probabilities)
     check_table("probabilities", probabilities)
     table = probabilities.detach()
+    if table.shape[1] < _NARROW and table.numel() <= _LOOKED_AT and in_numpy(table):
+        return _largest_of_columns(table), None
     place = None
     # Threads of ours would have to wait for torch's, which spin for a while after each loop.
     if table.shape[1] >= _WIDE and torch.get_num_threads() == 1 and _searched(table):
@@ -54,6 +60,17 @@ def largest_of_rows(
     if not (low >= (1 - tolerance) / table.shape[1] and high <= 1 + tolerance):
         check_probabilities(table)
     return largest, place
+
+
+def _largest_of_columns(table: Float[Tensor, "n classes"]) -> Float[Tensor, " n"]:
+    """The same of a small table, whose columns are added and compared instead.
+
+    By NumPy: waking torch's threads, where cores are busy, takes longer than all the rest.
+    """
+    columns = table.numpy().T.copy()
+    sums = columns.sum(axis=0)
+    check_sums(table, columns.min().item(), sums.min().item(), sums.max().item())
+    return torch.from_numpy(columns.max(axis=0))
 
 
 def first_largest(table: Float[Tensor, "n classes"]) -> Int[Tensor, " n"]:
@@ -91,13 +108,14 @@ def is_first_largest(
     Which came first matters only where two may be tied, and two tied maxima are both at most
     one half, up to what a row may be off by.
     """
-    right = table.gather(1, place[:, None]).squeeze(1) == largest
     if not in_numpy(table):
-        return right & (table.argmax(dim=1) == place)
-    found, unsure = right.numpy(), np.flatnonzero((right & (largest < 0.51)).numpy())
+        return table.argmax(dim=1) == place
+    wanted, most = place.numpy(), largest.numpy()
+    right: NDArray[np.bool_] = table.gather(1, place[:, None]).numpy()[:, 0] == most
+    unsure = np.flatnonzero(right & (most < 0.51))
     first = first_largest_of(table, torch.from_numpy(unsure))
-    found[unsure] = first.numpy() == place.numpy()[unsure]
-    return right
+    right[unsure] = first.numpy() == wanted[unsure]
+    return torch.from_numpy(right)
 
 
 def _search(

@@ -167,10 +167,9 @@ def assign_bins(
         raise ValueError(f'binning must be "width" or "mass"; got {binning!r}.')
     fixed = confidence.detach().contiguous()
     if binning == "width":
-        edges = width_edges(bins, fixed.dtype, fixed.device)
         if len(fixed) >= _MANY and in_numpy(fixed):
-            return width_bins(fixed, edges)
-        return torch.bucketize(fixed, edges)
+            return width_bins(fixed, bins)
+        return torch.bucketize(fixed, width_edges(bins, fixed.dtype, fixed.device))
     ascending = Ascending.of(fixed)
     rank = ascending.first_tied
     if weights is None:
@@ -197,8 +196,7 @@ def _gaps(
     given = [confidence, outcome] if weights is None else [confidence, outcome, weights]
     if binning == "width" and len(confidence) >= _MANY and in_numpy(*given):
         check_bins(bins)
-        edges = width_edges(bins, confidence.dtype, confidence.device)
-        return width_totals(confidence, outcome, weights, edges)
+        return width_totals(confidence, outcome, weights, bins)
     bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
     return bin_totals(bin_of, bins, outcome - confidence, weights=weights)
 
@@ -220,8 +218,10 @@ def bin_mean(total: Tensor, mass: Tensor) -> Tensor:
 
 def gap_norm(mass: Tensor, gap: Tensor, norm: float) -> Tensor:
     """The norm of the mean gaps of bins, each by its mass."""
+    if norm == 1:  # the mass that a mean is divided by is what it counts for
+        return gap.abs().sum() / _total(mass.sum())
     mean = (mass * _power(bin_mean(gap, mass), norm)).sum() / _total(mass.sum())
-    return mean if norm == 1 else root(mean, norm)
+    return root(mean, norm)
 
 
 def _power(x: Tensor, norm: float) -> Tensor:

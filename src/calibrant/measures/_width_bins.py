@@ -1,6 +1,7 @@
 """Bins of equal width by arithmetic in NumPy, where only values are asked of plain memory."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ PART = 2**15
 _SHARED = 2**17
 
 
-def width_bins(confidence: Float[Tensor, " n"], edges: Tensor) -> Int[Tensor, " n"]:
+def width_bins(confidence: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
     """What `torch.bucketize` finds."""
-    given, borders = confidence.numpy(force=True), edges.numpy()
+    given = confidence.numpy(force=True)
+    borders = _borders(bins, given.dtype)
     found = np.empty(len(given), dtype=np.int64)
 
     def look(part: slice) -> None:
@@ -33,13 +35,12 @@ def width_totals(
     confidence: Float[Tensor, " n"],
     outcome: Float[Tensor, " n"],
     weights: Float[Tensor, " n"] | None,
-    edges: Tensor,
+    bins: int,
 ) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"]]:
     """How much each bin counts, and the sum of its gaps, in double precision."""
     given, happened = confidence.numpy(force=True), outcome.numpy(force=True)
-    borders = edges.numpy()
+    borders = _borders(bins, given.dtype)
     counted = None if weights is None else weights.numpy(force=True)
-    bins = len(borders) + 1
     step = max(PART, bins)
     mass, gap = np.zeros((2, -(-len(given) // step), bins))
 
@@ -55,6 +56,13 @@ def width_totals(
 
     _by_parts(look, len(given), step)
     return torch.from_numpy(mass.sum(axis=0)), torch.from_numpy(gap.sum(axis=0))
+
+
+@lru_cache(maxsize=64)
+def _borders(bins: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
+    """What `width_edges` finds."""
+    borders: NDArray[Any] = np.arange(1, bins, dtype=dtype) / dtype.type(bins)
+    return borders
 
 
 def _bin_of(confidence: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.intp]:

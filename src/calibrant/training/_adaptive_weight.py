@@ -37,7 +37,8 @@ class AdaptiveWeight:
 
     While a network still learns the answers its confidences go up and down, $r$ is small, and
     little is paid. Later, when it fits more than it knows, the price rises until the agreement is
-    gone.
+    gone. A batch is watched before it is descended, so that none pulls harder than the mean force
+    of the score by more than $\alpha$ and the root of `memory`, however calm those before it were.
 
     - `share`, `least`, `most`: $\alpha$ at first, and its bounds.
     - `agreement`: $r_0$, below which it falls. At 0.05 the mean of $t$ is less than a quarter of
@@ -68,8 +69,8 @@ class AdaptiveWeight:
     def __init__(
         self,
         *,
-        share: float = 0.25,
-        least: float = 0.1,
+        share: float = 0.5,
+        least: float = 0.25,
         most: float = 2.0,
         agreement: float = 0.05,
         rate: float = 0.05,
@@ -137,12 +138,16 @@ class AdaptiveWeight:
         self._seen, self._means, self.share = state["seen"], tuple(state["means"]), state["share"]
 
 
+# Shares of one sample in a batch are small numbers, and half precision has none below 6e-8.
+_LIFT = 256.0
 # Of the squared gradients of score and calibration, of the pull on the scale, and of its square.
 _START: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
 
 
 def _slope(loss: Tensor, logits: Tensor) -> Tensor:
-    """The gradient by the logits, times their number: of half precision, that must not vanish."""
-    many = torch.full_like(loss, len(logits))
-    (slope,) = torch.autograd.grad(loss, [logits], many, retain_graph=True, materialize_grads=True)
+    """The gradient by the logits, times a constant, which cancels."""
+    lifted = torch.full_like(loss, _LIFT)
+    (slope,) = torch.autograd.grad(
+        loss, [logits], lifted, retain_graph=True, materialize_grads=True
+    )
     return slope.double()

@@ -1,0 +1,108 @@
+"""Confidence and correctness of tables of probabilities, small and long, however they are read."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from calibrant import Predictions
+from calibrant import _tables as tables
+from calibrant._tables import _maxima
+
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+def correct_by_definition(probabilities: Tensor, labels: Tensor) -> Tensor:
+    """Row by row: nothing is larger than the label, and nothing before it as large."""
+    right = []
+    for row, label in zip(probabilities.tolist(), labels.tolist(), strict=True):
+        right.append(row.index(max(row)) == label)
+    return torch.tensor(right)
+
+
+def coarse(n: int, columns: int, dtype: torch.dtype, rng: torch.Generator) -> Tensor:
+    """Rows that sum to one, some nearly certain and most with several maxima."""
+    raised = torch.randint(0, 5, (n, columns), generator=rng).double()
+    sparse = (torch.rand(n, columns, generator=rng) < 8 / columns).double()
+    table = raised * sparse + 1e-6
+    table[::3, 1] += 10
+    return (table / table.sum(dim=1, keepdim=True)).to(dtype)
+
+
+def labels_of(table: Tensor, rng: torch.Generator) -> Tensor:
+    """One of the largest entries of each row, or now and then any."""
+    maxima = (table == table.amax(dim=1, keepdim=True)).double() + 1e-4
+    return torch.multinomial(maxima, 1, generator=rng)[:, 0]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("columns", [2, 3, 63, 64, 65, 256, 300])
+@pytest.mark.parametrize("n", [1, 3, 301])
+def test_confidence_and_correctness_equal_their_definitions(
+    n: int,
+    columns: int,
+    dtype: torch.dtype,
+    threads: int,
+    rng: torch.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(_maxima, "WORTH_IT", 0)
+    table = coarse(n, columns, dtype, rng)
+    labels = labels_of(table.float(), rng)
+    for given in (table, table.T.contiguous().T, table.repeat(1, 2)[:, :columns]):
+        told = Predictions.from_probabilities(given, labels)
+        assert told.confidence.equal(table.amax(dim=1).to(told.dtype))
+        assert told.correct.equal(correct_by_definition(table, labels).to(told.dtype))
+
+
+@pytest.mark.parametrize("columns", [4, 1_000])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_nan_of_either_sign_in_one_of_many_rows_is_seen(columns: int, sign: float) -> None:
+    table = torch.full((600, columns), 1 / columns)
+    table[401, columns // 3] = torch.copysign(torch.tensor(torch.nan), torch.tensor(sign))
+    with pytest.raises(ValueError, match="got values from nan to nan, a row off by nan"):
+        Predictions.from_probabilities(table, torch.zeros(600, dtype=torch.long))
+
+
+@pytest.mark.parametrize("columns", [4, 70])
+def test_how_far_a_row_is_off_is_told_whichever_way(columns: int) -> None:
+    for wrong in (0.25, -0.25):
+        table = torch.full((600, columns), 1 / columns)
+        table[7, 1] += wrong + 1 / columns
+        table[7, 0] -= 1 / columns
+        told = r"got values from -?[\d.e-]+ to [\d.]+, a row off by 0\.25"
+        with pytest.raises(ValueError, match=told):
+            Predictions.from_probabilities(table, torch.zeros(600, dtype=torch.long))
+
+
+@pytest.mark.parametrize("columns", [10, 600])
+def test_inside_a_transform_constant_probabilities_are_judged_as_outside(
+    columns: int, rng: torch.Generator
+) -> None:
+    table = coarse(70, columns, torch.float32, rng)
+    labels = labels_of(table, rng)
+
+    def scaled(by: Tensor) -> Tensor:
+        return by * Predictions.from_probabilities(table, labels).correct.sum()
+
+    slope = torch.func.grad(scaled)(torch.tensor(1.0))
+    assert_close(slope, correct_by_definition(table, labels).float().sum())
+
+
+@pytest.mark.parametrize("columns", [10, 600])
+def test_where_torch_has_one_thread_none_is_started(
+    columns: int, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+    table = coarse(tables.WORTH_IT // columns + 7, columns, torch.float32, rng)
+    labels = labels_of(table, rng)
+    told = Predictions.from_probabilities(table, labels)
+    assert told.correct.equal(correct_by_definition(table, labels).float())
