@@ -36,6 +36,7 @@ python benchmarks/temperature.py              # ten seconds, on a GPU
 python benchmarks/kernels.py                  # two minutes, on a GPU
 python benchmarks/linear.py                   # one minute, on a GPU
 python benchmarks/language_model.py           # one minute, on a GPU
+python benchmarks/card_tests.py               # two minutes, on a GPU: results/card-tests.log
 python benchmarks/evaluation.py               # half an hour, where the peers are installed
 python benchmarks/report.py                   # two minutes
 python benchmarks/recalibration.py            # eight minutes, where the peers are installed
