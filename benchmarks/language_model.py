@@ -135,7 +135,7 @@ def trained(
         max_position_embeddings=length,
         tie_word_embeddings=False,
     )
-    model: Any = LlamaForCausalLM(config)  # type: ignore[no-untyped-call]
+    model: Any = LlamaForCausalLM(config)
     model.to(device)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
     loss_of = _objective(form, model)

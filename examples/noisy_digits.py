@@ -86,6 +86,7 @@ class Fold:
             after_epoch=lambda epoch: seen.append(self._run(0.0, epoch, network)),
             **settings,
         )
+        assert history.best is not None
         return seen[-1], seen[history.epochs.index(history.best)]
 
     def interleaved(self, weight: float, baseline: float, epochs: int) -> Run:

@@ -6,16 +6,11 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .._checks import (
-    check_labels,
-    check_linear,
-    check_positive,
-    check_weights,
-    is_transformed,
-)
+from .._checks import check_labels, check_positive, check_weights, is_transformed
 from ..predictions import Predictions
 from . import _linear_statistics
 from ._finish import Finish
+from ._linear_checks import check_linear
 from ._linear_passes import Linear, Plan
 from ._of_linear import OfLinear
 from ._products import default_chunk

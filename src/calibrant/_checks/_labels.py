@@ -1,0 +1,86 @@
+"""What logits are judged against, and how much each sample counts."""
+
+from torch import Tensor
+
+from ._tensors import check_device, check_tensor, is_readable
+
+
+def check_labels(labels: Tensor, logits: Tensor) -> None:
+    """One class index per row, on the device of the logits."""
+    check_tensor("labels", labels)
+    rows, classes = logits.shape
+    if labels.shape != (rows,):
+        remedy = (
+            "Pass labels.squeeze(1)."
+            if labels.shape == (rows, 1)
+            else "For one-hot labels pass labels.argmax(dim=1); for several labels per sample use "
+            "Predictions.from_multilabel."
+        )
+        raise ValueError(
+            f"labels must hold one class index per row of logits, {rows} in all; "
+            f"got shape {tuple(labels.shape)}. {remedy}"
+        )
+    if labels.is_floating_point() or labels.is_complex():
+        raise TypeError(
+            f"labels must be integers, the index of each true class; got {labels.dtype}. "
+            "Pass labels.long() if they hold whole numbers."
+        )
+    check_device("labels", labels, logits)
+    if is_readable(labels):
+        low, high = (int(extreme) for extreme in labels.long().aminmax())
+        if low < 0 or high >= classes:
+            raise ValueError(
+                f"labels must lie between 0 and {classes - 1}, since logits have {classes} "
+                f"columns; got {low if low < 0 else high}. Classes count from 0; positions to be "
+                "ignored are left out by ignore_index, of Predictions.flatten or of Penalised."
+            )
+
+
+def check_targets(targets: Tensor, scores: Tensor) -> None:
+    """A zero or a one for every score."""
+    check_tensor("scores", scores)
+    check_tensor("targets", targets)
+    if scores.ndim != 2 or scores.shape != targets.shape:
+        raise ValueError(
+            "scores and targets must share the shape (n, labels); "
+            f"got {tuple(scores.shape)} and {tuple(targets.shape)}. "
+            "For class indices use Predictions(logits, labels)."
+        )
+    if is_readable(targets) and not bool(((targets == 0) | (targets == 1)).all()):
+        raise ValueError(
+            f"targets must be 0 or 1; got {targets.min().item():g} to {targets.max().item():g}. "
+            "Where some targets are unknown, use Predictions.from_binary on the known ones."
+        )
+
+
+def check_weights(weights: Tensor | None, logits: Tensor) -> None:
+    """One number per row that says how much it counts."""
+    if weights is None:
+        return
+    check_tensor("weights", weights)
+    if weights.shape != logits.shape[:1] or not weights.is_floating_point():
+        raise ValueError(
+            f"weights must hold one floating-point number per row of logits, {len(logits)} in "
+            f"all; got {weights.dtype} of shape {tuple(weights.shape)}. "
+            "Pass weights.float() if they are whole numbers."
+        )
+    check_device("weights", weights, logits)
+    check_weight_values(weights)
+
+
+def check_weight_values(weights: Tensor) -> None:
+    if is_readable(weights) and not bool((weights >= 0).all() and weights.isfinite().all()):
+        raise ValueError(
+            f"weights must be finite and not negative; got {weights.min().item():g} to "
+            f"{weights.max().item():g}. Set the weight of a sample to leave out to zero."
+        )
+
+
+def check_groups(groups: Tensor) -> None:
+    """One integer per sample."""
+    check_tensor("groups", groups)
+    if groups.ndim != 1 or groups.is_floating_point():
+        raise ValueError(
+            "groups must hold one integer per sample; "
+            f"got {groups.dtype} of shape {tuple(groups.shape)}."
+        )
