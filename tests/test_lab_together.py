@@ -1,6 +1,7 @@
 """Many small models trained as one are what they would be alone."""
 
 import multiprocessing
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from calibrant.lab import Engine, RunSettings, Store, Trial, open_task, run_trial, run_trials
+from calibrant.lab._pace import Pace
 from calibrant.lab._together import groups_of, run_together
 from calibrant.lab.augment import Augmentation
 from calibrant.lab.data import Samples, Splits
@@ -124,6 +126,23 @@ def test_no_trial_is_begun_that_would_not_finish_in_time(tmp_path: Path) -> None
     rows = run_trials(trials, settings, told.append)
     assert len(rows) <= 1
     assert "were left for another time" in told[-1]
+
+
+def test_what_is_short_still_begins_when_what_is_long_would_not_finish() -> None:
+    long, short = BASE.but(procedure="meta", calibration="dece"), BASE
+    pace = Pace(stop_after=100.0, began=time.monotonic() - 90, total=4)
+    figures = {"validation": {"none": {"accuracy": 0.5, "ece20": 0.1}}}
+    waiting = [long, short]
+    # Nothing is known of either yet.
+    assert pace.next_of(waiting) == long
+    for trial, seconds in ((long, 50.0), (short, 5.0)):
+        pace.after({"trial": trial.to_dict(), "seconds": seconds, **figures})
+    waiting = [long, short]
+    assert pace.next_of(waiting) == short
+    assert waiting == [long]
+    assert pace.next_of(waiting) is None
+    # Of its kind nothing is known, so it is taken for the slowest.
+    assert pace.next_of([BASE.but(procedure="joint", calibration="esd", weight=1.0)]) is None
 
 
 def test_a_worker_that_dies_is_told_and_what_was_finished_is_kept(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from ._store import Store
 from ._trial import Trial
 
 if TYPE_CHECKING:
-    from ._runner import Pace, RunSettings
+    from ._pace import Pace
+    from ._runner import RunSettings
 
 
 def run_on_ray(
@@ -30,15 +31,15 @@ def run_on_ray(
         ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
         remote = ray.remote(num_cpus=settings.threads or 1, num_gpus=gpus)(_run_elsewhere)
-        store, waiting = Store(settings.store), list(reversed(trials))
+        store, waiting = Store(settings.store), list(trials)
         running: list[Any] = []
         data = None if settings.data is None else str(settings.data)
         while waiting or running:
             while waiting and len(running) < max(1, settings.workers):
-                if pace.is_too_late(waiting[-1]):
+                trial = pace.next_of(waiting)
+                if trial is None:
                     waiting.clear()
                     break
-                trial = waiting.pop()
                 running.append(remote.remote(trial.to_dict(), data, gpus, settings.threads or 1))
             if not running:
                 break

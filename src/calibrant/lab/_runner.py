@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ._pace import Pace
 from ._store import Store
 from ._trial import Trial
 
@@ -70,7 +71,7 @@ def run_trials(
     left = [trial for trial in wanted if trial.identity not in done]
     if len(left) < len(wanted):
         tell(f"{len(wanted) - len(left)} of {len(wanted)} trials are in the store already.")
-    pace = Pace(settings, total=len(left))
+    pace = Pace(settings.stop_after, settings.began, total=len(left))
     if settings.together:
         left = _run_together(left, settings, pace, tell)
     if settings.engine == Engine.ray:
@@ -81,43 +82,12 @@ def run_trials(
         with nullcontext(pool) if pool else processes(settings) as workers:
             _run_in_processes(left, settings, pace, tell, workers)
     else:
-        for trial in left:
-            if pace.is_too_late(trial):
-                break
+        while (trial := pace.next_of(left)) is not None:
             tell(pace.after(_run_one(trial, settings, settings.devices[0])))
-    if pace.left_out:
+    if pace.done < pace.total:
         tell(f"{pace.total - pace.done} trials were left for another time. Run the same again.")
     rows = Store(settings.store).rows()
     return {trial.identity: rows[trial.identity] for trial in wanted if trial.identity in rows}
-
-
-class Pace:
-    """How fast trials finish, and so how long the rest will take."""
-
-    def __init__(self, settings: RunSettings, total: int) -> None:
-        self.settings, self.total, self.done, self.left_out = settings, total, 0, False
-        self._began = time.monotonic()
-        self._per_epoch: dict[tuple[str, str], float] = {}
-
-    def after(self, row: dict[str, Any]) -> str:
-        """Take note of a finished trial, and say so with the time left."""
-        self.done += 1
-        trial = Trial.from_dict(row["trial"])
-        pair, pace = (trial.data, trial.model), row["seconds"] / trial.epochs
-        # Of procedures that differ, the slowest.
-        self._per_epoch[pair] = max(pace, self._per_epoch.get(pair, 0.0))
-        rest = (time.monotonic() - self._began) / self.done * (self.total - self.done)
-        return f"{self.done} of {self.total}, {_minutes(rest)} left: {trial}: {_result(row)}"
-
-    def is_too_late(self, trial: Trial) -> bool:
-        """Whether a trial would probably not finish before `stop_after`."""
-        if self.settings.stop_after is None:
-            return False
-        seconds = self._per_epoch.get((trial.data, trial.model), 0.0) * trial.epochs * 1.2
-        spent = time.monotonic() - self.settings.began
-        late = spent + seconds > self.settings.stop_after
-        self.left_out = self.left_out or late
-        return late
 
 
 def _run_together(
@@ -128,8 +98,8 @@ def _run_together(
 
     groups, rest = groups_of(trials)
     for group in groups:
-        if pace.is_too_late(group[0]):
-            break
+        if pace.next_of([group[0]]) is None:
+            continue
         data = None if settings.data is None else Path(settings.data)
         for row in run_together(group, data, Store(settings.store), device=settings.devices[0]):
             tell(pace.after(row))
@@ -150,16 +120,17 @@ def _run_in_processes(
     pool: ProcessPoolExecutor,
 ) -> None:
     running: dict[Future[dict[str, Any]], str] = {}
-    waiting = list(reversed(trials))
+    waiting = list(trials)
     free = [settings.devices[i % len(settings.devices)] for i in range(settings.workers)]
     try:
         while waiting or running:
             while waiting and free:
-                if pace.is_too_late(waiting[-1]):
+                trial = pace.next_of(waiting)
+                if trial is None:
                     waiting.clear()
                     break
                 device = free.pop()
-                running[pool.submit(_run_one, waiting.pop(), settings, device)] = device
+                running[pool.submit(_run_one, trial, settings, device)] = device
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for each in finished:
                 free.append(running.pop(each))
@@ -183,18 +154,3 @@ def _run_one(trial: Trial, settings: RunSettings, device: str) -> dict[str, Any]
         torch.backends.cudnn.benchmark = True
     data = None if settings.data is None else Path(settings.data)
     return run_trial(trial, data, Store(settings.store), device=device)
-
-
-def _result(row: dict[str, Any]) -> str:
-    if "error" in row:
-        return str(row["error"])
-    split = "test" if "test" in row else "validation"
-    figures = row[split]["none"]
-    return (
-        f"accuracy {figures['accuracy']:.2%}, ECE {figures['ece20']:.2%} on {split} data, "
-        f"{row['seconds']:.0f} s"
-    )
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
