@@ -54,8 +54,8 @@ def interleaved(model: nn.Module, rank: int | None, **settings: Any) -> cal.Hist
 
 
 def adaptive(model: nn.Module, rank: int | None) -> cal.History:
-    """With a weight that looks at the logits of all, and moves from the first step on."""
-    return interleaved(model, rank, weight=cal.AdaptiveWeight(memory=1.0))
+    """With a weight that looks at the logits of all, and soon moves."""
+    return interleaved(model, rank, weight=cal.AdaptiveWeight(memory=3.0, rate=1.0))
 
 
 def resumed(model: nn.Module, rank: int | None, folder: Path) -> cal.History:

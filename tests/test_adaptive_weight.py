@@ -145,7 +145,7 @@ def test_half_precision_learns_the_same(rng: torch.Generator) -> None:
         weight, again = AdaptiveWeight(memory=3.0), torch.Generator().manual_seed(5)
         for _ in range(9):
             held_out = predictions(again, dtype)
-            weight.watch(1e-4 * criterion(held_out), held_out)
+            weight.watch(1e-6 * criterion(held_out), held_out)
         values.append(weight.value)
     assert values[1] == pytest.approx(values[0], rel=0.02)
 
@@ -155,7 +155,50 @@ def test_a_batch_of_no_number_teaches_nothing(rng: torch.Generator) -> None:
     watched(weight, [overconfidence], 5, rng)
     kept = weight.state_dict()
     watched(weight, [lambda held_out: overconfidence(held_out) * float("nan")], 3, rng)
+    weight.score = lambda held_out: nll(held_out) * float("inf")
+    watched(weight, [overconfidence], 3, rng)
     assert weight.state_dict() == kept
+    weight.score = nll
+    held_out = predictions(rng)
+    with torch.no_grad():
+        held_out.logits[:, 2] = float("-inf")
+    known = Predictions(held_out.logits, held_out.labels.clamp(max=1))
+    weight.watch(known.logits.sum(), known)  # pulled on by infinity, from a score that is finite
+    assert weight.state_dict() == kept
+
+
+def test_masked_classes_have_no_say(rng: torch.Generator) -> None:
+    criterion = top_label(rooted(esd))
+    free, masked = AdaptiveWeight(memory=2.0), AdaptiveWeight(memory=2.0)
+    for _ in range(6):
+        held_out = predictions(rng)
+        free.watch(criterion(held_out), held_out)
+        wide = nn.functional.pad(held_out.logits.detach(), (0, 1), value=float("-inf"))
+        again = Predictions(wide.requires_grad_(), held_out.labels)
+        masked.watch(criterion(again), again)
+    assert masked.share == pytest.approx(free.share)
+    assert masked.value == pytest.approx(free.value)
+
+
+def test_batches_without_miscalibration_are_no_agreement(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight(memory=5.0)
+    before = watched(weight, [overconfidence], 20, rng)[-1]
+    calm = watched(weight, [lambda held_out: 0 * overconfidence(held_out)], 300, rng)[-1]
+    assert calm < before
+    assert weight.value == 1e6
+
+
+def test_what_does_not_come_from_logits_is_refused(rng: torch.Generator) -> None:
+    chances = predictions(rng).probs.detach().requires_grad_()
+    held_out = Predictions.from_probabilities(chances, torch.zeros(32, dtype=torch.long))
+    with pytest.raises(ValueError, match="held_out must be made from the logits of a model"):
+        AdaptiveWeight().watch(brier(held_out), held_out)
+
+
+def test_a_calibration_without_a_graph_is_left_to_who_descends_it(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight()
+    weight.watch(torch.tensor(0.1), predictions(rng))
+    assert weight.state_dict()["seen"] == 0
 
 
 def test_the_graph_is_left_for_the_descent(rng: torch.Generator) -> None:

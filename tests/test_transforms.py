@@ -5,7 +5,17 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import Measure, esd, mmce, soft_binned_ece, soft_label_binned_ece, weighted_mmce
+from calibrant import (
+    Measure,
+    debiased_ece,
+    ece,
+    esd,
+    mmce,
+    rooted,
+    soft_binned_ece,
+    soft_label_binned_ece,
+    weighted_mmce,
+)
 
 BY_HAND = [esd, mmce, weighted_mmce, soft_binned_ece, soft_label_binned_ece]
 every_measure = pytest.mark.parametrize("measure", BY_HAND, ids=lambda m: m.__name__)
@@ -97,3 +107,23 @@ def test_only_vectors_are_kept_for_the_backward_pass(
         measure(confidence, torch.ones(500))
     assert max(kept) == 500
     assert sum(kept) <= 12 * 500
+
+
+CONSTANT = {
+    "a hand-written gradient": esd,
+    "a root": rooted(esd),
+    "a norm": lambda confidence, outcome: ece(confidence, outcome, norm=2),
+    "a debiased norm": debiased_ece,
+}
+
+
+@pytest.mark.parametrize("measure", CONSTANT.values(), ids=CONSTANT)
+def test_a_measure_of_constants_may_stand_inside_a_transform(
+    measure: Measure, batches: tuple[Tensor, Tensor]
+) -> None:
+    confidence, outcome = batches[0][0].requires_grad_(), batches[1][0]
+    value = measure(confidence, outcome)
+    scaled = torch.vmap(lambda scale: scale * measure(confidence, outcome))(torch.arange(3.0))
+    assert_close(scaled, torch.arange(3.0) * value, check_dtype=False)
+    slope = torch.func.grad(lambda scale: scale * measure(confidence, outcome))(torch.tensor(2.0))
+    assert_close(slope, value.detach(), check_dtype=False)

@@ -18,3 +18,4 @@ from ._settings import check_positive as check_positive
 from ._tensors import HALF as HALF
 from ._tensors import check_tensor as check_tensor
 from ._tensors import is_transformed as is_transformed
+from ._tensors import is_transforming as is_transforming

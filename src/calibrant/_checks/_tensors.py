@@ -11,6 +11,11 @@ def is_transformed(x: Tensor) -> bool:
     return bool(torch._C._functorch.is_functorch_wrapped_tensor(x))
 
 
+def is_transforming() -> bool:
+    """Whether such a transform is under way, even of tensors other than those at hand."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
 def is_readable(x: Tensor) -> bool:
     """Whether looking at values costs nothing: on a device it waits, in a graph it breaks."""
     return x.device.type == "cpu" and not torch.compiler.is_compiling() and not is_transformed(x)

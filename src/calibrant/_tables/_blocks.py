@@ -29,6 +29,7 @@ def unrecorded(table: Tensor) -> bool:
         and not (table.requires_grad and torch.is_grad_enabled())
         and not torch.compiler.is_compiling()
         and not is_transformed(table)
+        and not table.is_neg()
         and forward_ad.unpack_dual(table).tangent is None
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, where
 
-from .._checks import is_transformed
+from .._checks import is_transforming
 
 # Below this a root is followed along a straight line: its true slope grows without bound.
 FLOOR = 1e-12
@@ -27,7 +27,7 @@ def root(x: Tensor, order: float = 2.0) -> Tensor:
     if torch.compiler.is_compiling():
         return _in_operators(x, order)
     # The form that transforms need takes Python some time to call, so only they call it.
-    form = _Transformable if is_transformed(x) else _Root
+    form = _Transformable if is_transforming() else _Root
     taken: Tensor = form.apply(x, order)  # type: ignore[no-untyped-call]
     return taken
 

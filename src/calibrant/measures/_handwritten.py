@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._checks import is_transformed
+from .._checks import is_transforming
 
 Definition = Callable[[Tensor, Tensor], Tensor]
 """The measure in torch operators: `(confidence, outcome)` in, its value out."""
@@ -46,7 +46,7 @@ def hand_written(
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return definition(confidence, outcome)
     value: Tensor
-    if is_transformed(confidence) or is_transformed(outcome):
+    if is_transforming():
         # The form that transforms need takes Python some time to call, so only they call it.
         value = _Transformable.apply(confidence, outcome, definition, with_gradient)[0]  # type: ignore[no-untyped-call]
     else:

@@ -58,7 +58,7 @@ def width_totals(
     return torch.from_numpy(mass.sum(axis=0)), torch.from_numpy(gap.sum(axis=0))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _borders(bins: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
     """What `width_edges` finds."""
     borders: NDArray[Any] = np.arange(1, bins, dtype=dtype) / dtype.type(bins)

@@ -100,16 +100,27 @@ class AdaptiveWeight:
         of_score, of_calibration, *_ = self._means
         if not of_calibration:
             return self.share
-        return self.share * sqrt(of_score / of_calibration)
+        return min(self.share * sqrt(of_score / of_calibration), _HIGHEST)
 
     def watch(self, calibration: Tensor, held_out: Predictions) -> None:
         """Learn from a held-out batch whose graph is still there, before it is descended."""
+        if not calibration.requires_grad:
+            return  # whoever descends it will say so
         together = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
         score = across_ranks(self.score) if together else self.score
         logits = held_out.logits
-        by_score, by_calibration = (_slope(score(held_out), logits), _slope(calibration, logits))
-        scale = (by_calibration * logits.detach().double()).sum()
-        now = torch.stack([by_score.square().sum(), by_calibration.square().sum(), scale])
+        by_score, by_calibration = _slope(score(held_out), logits), _slope(calibration, logits)
+        if by_score is None:
+            raise ValueError(
+                "held_out must be made from the logits of a model that is trained; got "
+                f"{type(held_out).__name__} whose score does not depend on them. "
+                "Pass Predictions(logits, labels)."
+            )
+        if by_calibration is None:
+            by_calibration = torch.zeros_like(by_score)
+        # Logits of -inf mask a class, and have no slope.
+        pulled = torch.where(by_calibration == 0, 0.0, by_calibration * logits.detach().double())
+        now = torch.stack([by_score.square().sum(), by_calibration.square().sum(), pulled.sum()])
         if together:
             dist.all_reduce(now)
         of_score, of_calibration, pull = now.tolist()
@@ -138,16 +149,16 @@ class AdaptiveWeight:
         self._seen, self._means, self.share = state["seen"], tuple(state["means"]), state["share"]
 
 
+# Where no batch shows miscalibration for long, prices rise without end, and none is paid.
+_HIGHEST = 1e6
 # Shares of one sample in a batch are small numbers, and half precision has none below 6e-8.
 _LIFT = 256.0
 # Of the squared gradients of score and calibration, of the pull on the scale, and of its square.
 _START: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
 
 
-def _slope(loss: Tensor, logits: Tensor) -> Tensor:
-    """The gradient by the logits, times a constant, which cancels."""
+def _slope(loss: Tensor, logits: Tensor) -> Tensor | None:
+    """The gradient by the logits, times a constant, which cancels; `None` without a path there."""
     lifted = torch.full_like(loss, _LIFT)
-    (slope,) = torch.autograd.grad(
-        loss, [logits], lifted, retain_graph=True, materialize_grads=True
-    )
-    return slope.double()
+    (slope,) = torch.autograd.grad(loss, [logits], lifted, retain_graph=True, allow_unused=True)
+    return None if slope is None else slope.double()
