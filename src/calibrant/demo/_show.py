@@ -18,8 +18,9 @@ DRAWS = 500
 HONEST = """\
 Every image is judged once, by networks that have not seen it, in three folds.
 Nothing was tuned to these results: the price of ESD is that of its authors'
-script, the rest are defaults and round numbers fixed beforehand. In brackets
-95% intervals for the population; T is a temperature fitted to other images."""
+script, the rest are defaults and round numbers fixed beforehand, those of the
+adaptive price in sight of digits with more noise. In brackets 95% intervals
+for the population; T is a temperature fitted to other images."""
 
 
 def main(out: Path | None = Path("calibrant-demo.html")) -> dict[str, Judged]:
