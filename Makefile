@@ -36,7 +36,7 @@ constraints: $(INSTALLED) ## pin today's versions of what pyproject.toml asks fo
 	@echo "torch==2.13.0" > .venv/torch.txt
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --all-extras --upgrade \
 		--no-config --no-header --no-annotate --quiet -c .venv/torch.txt pyproject.toml \
-		| grep -vE '^(cuda|nvidia|triton)' > .venv/constraints.txt
+		| grep -vE '^(cuda|nvidia)' > .venv/constraints.txt
 	@(echo "# Versions this package is tested with. Made by: make constraints" \
 		&& cat .venv/constraints.txt) > constraints.txt
 
