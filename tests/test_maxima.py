@@ -106,3 +106,19 @@ def test_where_torch_has_one_thread_none_is_started(
     labels = labels_of(table, rng)
     told = Predictions.from_probabilities(table, labels)
     assert told.correct.equal(correct_by_definition(table, labels).float())
+
+
+def test_a_view_with_a_negative_bit_is_read_like_its_numbers() -> None:
+    # The imaginary part of a conjugate is such a view: torch holds the opposite numbers.
+    chances = torch.tensor([[0.7, 0.3], [0.4, 0.6], [0.5, 0.5]])
+    view = torch.complex(torch.zeros(3, 2), -chances).conj().imag
+    assert view.is_neg()
+    predictions = Predictions.from_probabilities(view, torch.tensor([0, 1, 0]))
+    assert predictions.confidence.tolist() == chances.amax(dim=1).tolist()
+    assert predictions.correct.tolist() == [1, 1, 1]
+
+
+def test_infinite_chances_get_the_sentence_and_no_remark_of_numpys() -> None:
+    table = torch.tensor([[float("inf"), float("-inf")], [0.5, 0.5]])
+    with pytest.raises(ValueError, match="probabilities must not be negative"):
+        Predictions.from_probabilities(table, torch.zeros(2, dtype=torch.long))

@@ -28,17 +28,18 @@ class Pace:
     def next_of(self, waiting: list[Trial]) -> Trial | None:
         """Take the first trial from the list that will probably finish in time, if one will."""
         for place, trial in enumerate(waiting):
-            if not self._is_too_late(trial):
+            if self.fits(trial):
                 return waiting.pop(place)
         return None
 
-    def _is_too_late(self, trial: Trial) -> bool:
+    def fits(self, trial: Trial) -> bool:
+        """Whether a trial that begins now will probably finish in time."""
         if self.stop_after is None:
-            return False
+            return True
         kind = _kind(trial)
         slowest = self._per_epoch.get(kind[:2], 0.0)
         seconds = 1.1 * trial.epochs * self._per_epoch.get(kind, slowest)
-        return time.monotonic() - self.began + seconds > self.stop_after
+        return time.monotonic() - self.began + seconds <= self.stop_after
 
 
 def _kind(trial: Trial) -> tuple[str, ...]:

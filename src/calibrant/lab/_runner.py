@@ -98,7 +98,7 @@ def _run_together(
 
     groups, rest = groups_of(trials)
     for group in groups:
-        if pace.next_of([group[0]]) is None:
+        if not pace.fits(group[0]):
             continue
         data = None if settings.data is None else Path(settings.data)
         for row in run_together(group, data, Store(settings.store), device=settings.devices[0]):

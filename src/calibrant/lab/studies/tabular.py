@@ -1,10 +1,11 @@
 """Objectives on a table of people, and whether confidence is as true of women as of men."""
 
 from .._study import Arm, Budget, Claim, Column, Stage, Study
+from .ours import ARMS as EVERY_ARM
 from .ours import RULE, interleaved
 
 WEIGHTS = (0.5, 1.0, 2.0, 4.0)
-ESD = {"procedure": "interleaved", "calibration": "rooted_esd"}
+ADAPTIVE = EVERY_ARM["NLL + ESD, adaptive"]
 BY_SEX = {"calibration_groups": "sex"}
 COLUMNS = {
     "Acc.": Column("accuracy"),
@@ -19,13 +20,13 @@ TABULAR = Study(
     paper="No paper",
     place="",
     arms={
-        "NLL": Arm(),
-        "NLL on 90%": Arm({"held_out": 0.1}),
+        "NLL": EVERY_ARM["NLL"],
+        "NLL on 90%": EVERY_ARM["NLL on 90%"],
         "NLL + ESD": interleaved("rooted_esd", WEIGHTS),
         "NLL + ESD by sex": interleaved("rooted_esd", WEIGHTS, **BY_SEX),
-        "NLL + ESD, adaptive": Arm({**ESD, "weight": "adaptive"}),
-        "NLL + ESD by sex, adaptive": Arm({**ESD, **BY_SEX, "weight": "adaptive"}),
-        "Focal": Arm({"fit": "focal"}, (Stage("fit_settings.gamma", (1.0, 3.0)),)),
+        "NLL + ESD, adaptive": ADAPTIVE,
+        "NLL + ESD by sex, adaptive": Arm({**ADAPTIVE.settings, **BY_SEX}),
+        "Focal": EVERY_ARM["Focal"],
         "Gradient boosting": Arm(
             {"model": "boosting"}, (Stage("model_settings.rounds", (50, 100, 200, 400)),)
         ),

@@ -1,19 +1,12 @@
 """Objectives on texts: what follows from a sentence, and what a user wants. Values, no logic."""
 
-from .._study import Arm, Budget, Claim, Column, Stage, Study
-from .ours import RULE, interleaved
+from .._study import Budget, Claim, Column, Study
+from .ours import ARMS as EVERY_ARM
+from .ours import RULE
 
 PAIRS = (("lingnli", "encoder"), ("clinc150", "encoder"))
-ARMS = {
-    "NLL": Arm(),
-    "NLL + ESD": interleaved("rooted_esd", (0.5, 1.0, 2.0)),
-    "NLL + ESD, adaptive": Arm(
-        {"procedure": "interleaved", "calibration": "rooted_esd", "weight": "adaptive"}
-    ),
-    "Label smoothing": Arm({"fit": "label_smoothing"}),
-    "Focal": Arm({"fit": "focal"}, (Stage("fit_settings.gamma", (1.0, 3.0)),)),
-}
-OTHERS = tuple(arm for arm in ARMS if arm != "NLL")
+OTHERS = ("NLL + ESD", "NLL + ESD, adaptive", "Label smoothing", "Focal")
+ARMS = {name: EVERY_ARM[name] for name in ("NLL", *OTHERS)}
 SURE = "Confidence out of scope"
 QUICK = {
     "epochs": 3,
