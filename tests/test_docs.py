@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag
 
 import pytest
+import two_ranks
 
 import calibrant as cal
 from calibrant.cli import main
@@ -205,14 +206,5 @@ def test_commands_of_a_page_print_what_it_shows(
 
 
 def test_the_example_for_several_processes_runs_on_two() -> None:
-    script = ROOT / "examples" / "several_processes.py"
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    done = subprocess.run(
-        [*launcher, "--nproc-per-node", "2", str(script)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 processes, one model; epoch 2")
+    told = two_ranks.launch(str(ROOT / "examples" / "several_processes.py"))
+    assert told.startswith("2 processes, one model; epoch 2")

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,6 +11,7 @@ import meta_worker
 import numpy as np
 import pytest
 import torch
+import two_ranks
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -633,10 +632,7 @@ def test_on_noisy_digits_it_is_better_calibrated_and_as_accurate_and_resumes_exa
 def per_rank(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What each of two ranks found, from one launch."""
     folder = tmp_path_factory.mktemp("ranks")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", "2", meta_worker.__file__, str(folder)]
-    launched = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert launched.returncode == 0, launched.stderr
+    two_ranks.launch(meta_worker.__file__, str(folder))
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 

@@ -1,13 +1,12 @@
 """Criteria of a batch that is spread over processes."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import ranks_training
 import ranks_worker
 import torch
+import two_ranks
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -20,10 +19,7 @@ EVERY = ranks_worker.criteria(ranks_worker.GROUPS)
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of two ranks, from one launch."""
     folder = tmp_path_factory.mktemp("ranks")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", "2", ranks_worker.__file__, str(folder)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
+    two_ranks.launch(ranks_worker.__file__, str(folder))
     return folder
 
 
