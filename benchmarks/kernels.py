@@ -7,9 +7,8 @@ Forward and backward from bf16 logits: one call by itself, launches included, an
 in a row, which is what training pays and what is set against the floor.
 
 Two floors: the bytes, for no form that reads the logits twice and writes their gradient once can
-beat one and a half times a copy of them; and the arithmetic, some twenty operations and one
-exponential per logit in each pass, which at 8,192 times 128,256 is 0.04 ms of float32 operations
-and 0.5 ms of exponentials, and so is never the larger.
+beat one and a half times a copy of them; and the arithmetic, an exponential and some twenty
+operations per logit in each pass, which is lower: the page does the sum.
 Liger's cross-entropy takes part where it can be imported.
 """
 

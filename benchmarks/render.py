@@ -74,9 +74,15 @@ Forward and backward from bf16 logits to one number and back, eager: one call by
 for the host, and per call of ten *in a row*, as training queues them. *Kernels* is
 `kernels.use("fused")`, *definition* is `kernels.use("definition")`, torch operators, *by
 default* is `kernels.use("auto")`, *captured* is `kernels.captured`, and *in place* writes the
-gradient over a copy of the logits, the copy included. The floor is what no form that reads the
-logits twice and writes their gradient once can beat: one and a half times a copy of them, set
-against calls in a row. Memory is torch's peak beyond the logits and their gradient.
+gradient over a copy of the logits, the copy included. Memory is torch's peak beyond the logits and
+their gradient.
+
+The method has two floors. One is bytes: no form that reads the logits twice and writes their
+gradient once can beat one and a half times a copy of them, which is what calls in a row are set
+against. The other is arithmetic: in each pass an exponential and some ten further operations for
+every logit. In a clock of 1.98 GHz each of an H200's 132 multiprocessors makes 16 exponentials and
+128 other operations, so that both passes over 8,192 times 128,256 logits take 0.50 ms of the one
+and 0.63 ms of the other, side by side. That is less than half of what the bytes take.
 """
 
 
