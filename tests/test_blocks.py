@@ -253,7 +253,7 @@ def test_bins_by_arithmetic_are_those_of_bucketize(
     edges = torch.arange(bins + 1, dtype=dtype) / bins
     one = torch.ones((), dtype=dtype)
     near = [torch.nextafter(edges, side * one) for side in (-1, 2)]
-    odd = torch.tensor([0.0, 1.0, torch.nan, -5e-4, 1.0005, 5e-324], dtype=dtype)
+    odd = torch.tensor([0.0, 1.0, torch.nan, -5e-4, 1.0005, 5e-324, -0.3, 1.77], dtype=dtype)
     random = torch.rand(3 * _width_bins.PART, generator=rng, dtype=dtype)
     confidence = torch.cat([edges, *near, odd, random])
     inner = edges[1:-1].contiguous()

@@ -44,7 +44,7 @@ def largest_of_rows(
     check_table("probabilities", probabilities)
     table = probabilities.detach()
     if table.shape[1] < _NARROW and table.numel() <= _LOOKED_AT and in_numpy(table):
-        return _largest_of_columns(table), None
+        return _largest_of_columns(table)
     place = None
     # Threads of ours would have to wait for torch's, which spin for a while after each loop.
     if table.shape[1] >= _WIDE and torch.get_num_threads() == 1 and _searched(table):
@@ -62,7 +62,9 @@ def largest_of_rows(
     return largest, place
 
 
-def _largest_of_columns(table: Float[Tensor, "n classes"]) -> Float[Tensor, " n"]:
+def _largest_of_columns(
+    table: Float[Tensor, "n classes"],
+) -> tuple[Float[Tensor, " n"], Int[Tensor, " n"] | None]:
     """The same of a small table, whose columns are added and compared instead.
 
     By NumPy: waking torch's threads, where cores are busy, takes longer than all the rest.
@@ -71,7 +73,14 @@ def _largest_of_columns(table: Float[Tensor, "n classes"]) -> Float[Tensor, " n"
     with np.errstate(invalid="ignore", over="ignore"):  # the sums tell
         sums = columns.sum(axis=0)
     check_sums(table, columns.min().item(), sums.min().item(), sums.max().item())
-    return torch.from_numpy(columns.max(axis=0))
+    most = columns.max(axis=0)
+    reached = columns == most
+    if np.count_nonzero(reached) > len(table):
+        return torch.from_numpy(most), None
+    # Each row has one maximum, so that the number of its column is all there is to add up.
+    numbers = np.arange(len(columns), dtype=np.uint8)[:, None] * reached.view(np.uint8)
+    place = numbers.sum(axis=0, dtype=np.uint8).astype(np.int64)
+    return torch.from_numpy(most), torch.from_numpy(place)
 
 
 def first_largest(table: Float[Tensor, "n classes"]) -> Int[Tensor, " n"]:

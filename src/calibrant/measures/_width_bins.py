@@ -74,11 +74,12 @@ def _bin_of(confidence: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.intp]:
         place = confidence * confidence.dtype.type(bins)
         upper = np.ceil(place)
         np.subtract(upper, place, out=place)
-        place -= 0.5
-        clear = np.abs(place, out=place) < 0.5 - near
-        upper -= 1
-        np.maximum(upper, 0, out=upper)
-        bin_of: NDArray[np.intp] = np.minimum(upper, bins - 1, out=upper).astype(np.intp)
+        clear = (place > near) & (place < 1 - near)
+        # What lies outside of all bins is brought in by the search: limits for all take longer.
+        if not (upper.min(initial=0) >= 0 and upper.max(initial=0) <= bins):
+            clear &= (confidence > 0) & (confidence < 1)
+        bin_of: NDArray[np.intp] = upper.astype(np.intp)
+    bin_of -= 1
     if not clear.all():
         unsure = np.flatnonzero(~clear)
         bin_of[unsure] = np.searchsorted(edges, confidence[unsure])
