@@ -220,3 +220,94 @@ def test_a_class_ruled_out_leaves_every_gradient_finite() -> None:
     for derived in (predictions.confidence, predictions.entropy, predictions.soft_rank()):
         assert derived.isfinite().all()
         assert gradient(derived, logits).isfinite().all()
+
+
+STATISTICS = [
+    "probs",
+    "log_probs",
+    "predicted",
+    "confidence",
+    "correct",
+    "true_prob",
+    "true_log_prob",
+    "mean_log_prob",
+    "sum_of_squares",
+    "entropy",
+    "normalised_entropy",
+]
+
+
+def chances(dtype: torch.dtype, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Of class 1, with certainty, impossibility and ties among them."""
+    chance = torch.rand(200, generator=rng, dtype=torch.float64).to(dtype)
+    chance[:6] = torch.tensor([0.0, 1.0, 0.5, 0.5, 0.0, 1.0])
+    labels = torch.bernoulli(chance.double(), generator=rng).long()
+    labels[:6] = torch.tensor([0, 1, 0, 1, 1, 0])
+    return chance, labels
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+def test_chances_of_one_class_are_a_table_of_two_to_the_last_bit(
+    dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    chance, labels = chances(dtype, rng)
+    told = Predictions.from_probabilities(chance, labels)
+    table = Predictions.from_probabilities(torch.stack([1 - chance, chance], dim=1), labels)
+    for name in STATISTICS:
+        found, expected = getattr(told, name), getattr(table, name)
+        assert found.dtype == expected.dtype, name
+        assert_close(found, expected, rtol=0, atol=0, msg=name)
+    assert_close(told.soft_rank(), table.soft_rank(), rtol=0, atol=0)
+    assert (told.classes, told.dtype, len(told)) == (table.classes, table.dtype, len(table))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", CRITERIA)
+def test_criteria_of_chances_are_those_of_the_table(
+    name: str, weighted: bool, rng: torch.Generator
+) -> None:
+    chance, labels = chances(torch.float64, rng)
+    weights = torch.rand(200, generator=rng, dtype=torch.float64) if weighted else None
+    found, expected = (
+        chance[6:].clone().requires_grad_(),
+        torch.stack([1 - chance, chance], dim=1)[6:].requires_grad_(),
+    )
+    values = [
+        CRITERIA[name](
+            Predictions.from_probabilities(
+                given, labels[6:], weights=None if weights is None else weights[6:]
+            )
+        )
+        for given in (found, expected)
+    ]
+    assert_close(*values)
+    if values[0].requires_grad:
+        (slope,) = torch.autograd.grad(values[0], found)
+        (slopes,) = torch.autograd.grad(values[1], expected)
+        assert_close(slope, slopes[:, 1] - slopes[:, 0])
+
+
+def test_many_chances_are_read_in_blocks(rng: torch.Generator) -> None:
+    chance = torch.rand(40_000, generator=rng)
+    told = Predictions.from_probabilities(chance, torch.bernoulli(chance, generator=rng).long())
+    blocks = told.probs_in_blocks()
+    assert blocks is not None
+    assert_close(torch.cat([block.clone() for _, block in blocks]), told.probs, rtol=0, atol=0)
+    assert Predictions.from_probabilities(chance[:9], told.labels[:9]).probs_in_blocks() is None
+
+
+@pytest.mark.parametrize(
+    ("chance", "told"),
+    [
+        (torch.tensor([0.2, 1.2]), "got values from 0.2 to 1.2. If these are logits use"),
+        (torch.tensor([-0.2, 1.0]), "got values from -0.2 to 1"),
+        (torch.tensor([0.2, torch.nan]), "got values from nan to nan"),
+        (
+            torch.tensor([0, 1]),
+            r"must be floating point.*got torch.int64",
+        ),
+    ],
+)
+def test_what_is_no_chance_is_refused(chance: Tensor, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Predictions.from_probabilities(chance, torch.tensor([0, 1]))

@@ -18,6 +18,25 @@ def check_probabilities(probabilities: Tensor) -> None:
     check_sums(table, *torch.stack([least.to(sums.dtype), *sums.aminmax()]).tolist())
 
 
+def check_chances(chances: Tensor) -> None:
+    """One number between 0 and 1 for each sample."""
+    check_tensor("probabilities", chances)
+    if not chances.is_floating_point():
+        raise ValueError(
+            "probabilities must be floating point of shape (n, classes) or (n,); "
+            f"got {chances.dtype} of shape {tuple(chances.shape)}."
+        )
+    if torch.compiler.is_compiling() or is_transformed(chances) or chances.numel() == 0:
+        return
+    # Together, so that a device is waited for once; those of NaN are within no limits.
+    low, high = torch.stack(chances.detach().aminmax()).tolist()
+    if not (low >= 0 and high <= 1):
+        raise ValueError(
+            "probabilities of class 1 must lie between 0 and 1; got values from "
+            f"{low:.3g} to {high:.3g}. If these are logits use Predictions.from_binary."
+        )
+
+
 def check_sums(table: Tensor, least: float, low: float, high: float) -> None:
     """What the least entry of a table, and the least and largest sum of its rows, say of it."""
     tolerance = 2e-2 if table.dtype in HALF else 1e-3

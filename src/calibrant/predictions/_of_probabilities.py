@@ -1,6 +1,6 @@
 """Predictions of which the probabilities are known, and the logits are lost."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,8 +15,7 @@ from ._rows import column_of, entropy_of, log_of
 class OfProbabilities(Predictions):
     """Predictions whose probabilities were given; logits are derived when something asks."""
 
-    _parts = ("labels", "weights", "labels_per_sample", "_derived", "_given")
-    _given: Tensor
+    _parts: ClassVar[tuple[str, ...]] = ("labels", "weights", "labels_per_sample", "_derived")
 
     def __init__(
         self,
@@ -35,7 +34,6 @@ class OfProbabilities(Predictions):
             if place is not None:
                 known["predicted"] = place
         parts: dict[str, Any] = {
-            "_given": probs,
             "labels": labels.long(),
             "weights": weights,
             "labels_per_sample": None,
@@ -50,23 +48,23 @@ class OfProbabilities(Predictions):
 
     @property
     def classes(self) -> int:
-        return self._given.shape[1]
+        return self.probs.shape[1]
 
     @property
     def dtype(self) -> torch.dtype:
-        return self._given.dtype
+        return self.probs.dtype
 
     @property
     def log_probs(self) -> Tensor:
-        return self._read("log_probs", lambda: log_of(self._given))
+        return self._read("log_probs", lambda: log_of(self.probs))
 
     @property
     def predicted(self) -> Tensor:
-        return self._read("predicted", lambda: first_largest(self._given))
+        return self._read("predicted", lambda: first_largest(self.probs))
 
     @property
     def confidence(self) -> Tensor:
-        return self._read("confidence", lambda: column_of(self._given, self.predicted))
+        return self._read("confidence", lambda: column_of(self.probs, self.predicted))
 
     @property
     def correct(self) -> Tensor:
@@ -76,7 +74,7 @@ class OfProbabilities(Predictions):
         largest = self._derived["confidence", True]
         return self._read(
             "correct",
-            lambda: is_first_largest(self._given, self.labels, largest).to(self.dtype),
+            lambda: is_first_largest(self.probs, self.labels, largest).to(self.dtype),
         )
 
     @property
@@ -86,14 +84,14 @@ class OfProbabilities(Predictions):
     @property
     def mean_log_prob(self) -> Tensor:
         return self._read(
-            "mean_log_prob", lambda: by_rows(lambda probs: log_of(probs).mean(dim=1), self._given)
+            "mean_log_prob", lambda: by_rows(lambda probs: log_of(probs).mean(dim=1), self.probs)
         )
 
     @property
     def entropy(self) -> Tensor:
         return self._read(
             "entropy",
-            lambda: by_rows(lambda probs: entropy_of(probs, log_of(probs)), self._given),
+            lambda: by_rows(lambda probs: entropy_of(probs, log_of(probs)), self.probs),
         )
 
     def _kernels(self, name: str = "") -> RowKernels | None:

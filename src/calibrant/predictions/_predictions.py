@@ -156,11 +156,12 @@ class Predictions(Statistics):
         logarithm of the smallest positive number. Of more than half a million numbers only some
         rows are added up to see whether they sum to one; `evaluate` adds up all.
         """
-        if probabilities.ndim == 1:
-            probabilities = torch.stack([1 - probabilities, probabilities], dim=1)
         # Here, since they are predictions themselves.
+        from ._of_chances import OfChances
         from ._of_probabilities import OfProbabilities
 
+        if isinstance(probabilities, Tensor) and probabilities.ndim == 1:
+            return OfChances(probabilities, labels, weights)
         return OfProbabilities(probabilities, labels, weights, *largest_of_rows(probabilities))
 
     @classmethod
