@@ -311,3 +311,24 @@ def test_many_chances_are_read_in_blocks(rng: torch.Generator) -> None:
 def test_what_is_no_chance_is_refused(chance: Tensor, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Predictions.from_probabilities(chance, torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("digits", [2, 3, 6])
+def test_rounded_probabilities_are_no_logits(digits: int, rng: torch.Generator) -> None:
+    labels = torch.randint(10, (50,), generator=rng)
+    probs = torch.randn(50, 10, generator=rng).softmax(dim=1).round(decimals=digits)
+    probs[:2] = torch.eye(10)[:2]  # as a forest's are
+    with pytest.raises(ValueError, match="got rows that are probabilities"):
+        Predictions(probs, labels)
+    if digits > 2:
+        assert_close(Predictions.from_probabilities(probs, labels).probs, probs)
+
+
+def test_few_rows_that_nearly_sum_to_one_may_be_logits() -> None:
+    assert len(Predictions(torch.tensor([[0.2, 0.83], [0.5, 0.54]]), torch.tensor([0, 1]))) == 2
+
+
+def test_rows_that_were_rounded_away_are_told_what_to_do() -> None:
+    probs = torch.full((4, 8), 0.12)
+    with pytest.raises(ValueError, match=r"off by 0.04\..*if they were rounded, divide each row"):
+        Predictions.from_probabilities(probs, torch.tensor([0, 1, 2, 3]))

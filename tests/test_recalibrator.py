@@ -446,3 +446,14 @@ def test_a_report_counts_the_folds_there_were(predictions: Predictions) -> None:
     fitted = TemperatureScaling().fit(predictions.logits[:12], predictions.labels[:12], folds=1000)
     assert fitted.report_.folds is not None
     assert fitted.report_.folds <= 12
+
+
+@pytest.mark.parametrize("method", ["transform", "predict_proba"])
+def test_a_map_of_logits_refuses_probabilities(method: str, rng: torch.Generator) -> None:
+    logits = 3 * torch.randn(60, 4, generator=rng)
+    drawn = torch.multinomial((logits / 2).softmax(dim=1), 1, generator=rng)[:, 0]
+    fitted = TemperatureScaling().fit(logits, drawn)
+    with pytest.raises(ValueError, match=r"got rows that are probabilities.*as_logits"):
+        getattr(fitted, method)(logits.softmax(dim=1))
+    with pytest.raises(ValueError, match=r"got rows that are probabilities.*as_logits"):
+        getattr(fitted, method)(logits.softmax(dim=1).numpy())

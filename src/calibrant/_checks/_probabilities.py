@@ -5,6 +5,34 @@ from torch import Tensor
 
 from ._tensors import HALF, check_tensor, is_transformed
 
+# Probabilities are often rounded for print: ten of three digits are off by as much as 0.005.
+ROUNDED, OF_HALF = 1e-2, 2e-2
+# Rows of rounded numbers that are no accident, and by how much each may be off.
+_MANY, _ROUGHLY = 8, 5e-2
+
+
+def slack(dtype: torch.dtype) -> float:
+    """By how much a row of probabilities may miss one."""
+    return OF_HALF if dtype in HALF else ROUNDED
+
+
+def are_probabilities(table: Tensor) -> bool:
+    """Whether what is said to be logits is not: none is negative, and each row sums to one.
+
+    Rows that differ and hold more than zeros and ones are no accident.
+    """
+    rows = table.detach()
+    off = _ROUGHLY if len(rows) >= _MANY else ROUNDED
+    # Most tables are logits, as their first rows tell.
+    if len(rows) < 2 or not (_sum_to_one(rows[:2], off) and _sum_to_one(rows, off)):
+        return False
+    return bool((rows != rows[:1]).any() and ((rows != 0) & (rows != 1)).any())
+
+
+def _sum_to_one(rows: Tensor, off: float) -> bool:
+    sums = rows.sum(dim=1, dtype=torch.promote_types(rows.dtype, torch.float32))
+    return bool((rows >= 0).all() and ((sums - 1).abs() < off).all())
+
 
 def check_probabilities(probabilities: Tensor) -> None:
     """Rows of numbers between 0 and 1 that sum to one."""
@@ -39,13 +67,14 @@ def check_chances(chances: Tensor) -> None:
 
 def check_sums(table: Tensor, least: float, low: float, high: float) -> None:
     """What the least entry of a table, and the least and largest sum of its rows, say of it."""
-    tolerance = 2e-2 if table.dtype in HALF else 1e-3
+    off = slack(table.dtype)
     # The extremes of a table with NaN are NaN, and NaN is within no limits.
-    if not (least >= 0 and low >= 1 - tolerance and high <= 1 + tolerance):
+    if not (least >= 0 and low >= 1 - off and high <= 1 + off):
         raise ValueError(
             "probabilities must not be negative and each row must sum to one; got values from "
             f"{least:.3g} to {table.max().item():.3g}, a row off by {max(1 - low, high - 1):.3g}. "
-            "If these are logits use Predictions(logits, labels)."
+            "If these are logits use Predictions(logits, labels); if they were rounded, divide "
+            "each row by its sum."
         )
 
 

@@ -18,7 +18,8 @@ def is_transforming() -> bool:
 
 def is_readable(x: Tensor) -> bool:
     """Whether looking at values costs nothing: on a device it waits, in a graph it breaks."""
-    return x.device.type == "cpu" and not torch.compiler.is_compiling() and not is_transformed(x)
+    recorded = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+    return x.device.type == "cpu" and not recorded and not is_transformed(x)
 
 
 def check_tensor(name: str, x: object) -> None:

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._checks import (
-    HALF,
     check_probabilities,
     check_probability_table,
     check_sums,
     check_table,
     is_transformed,
+    slack,
 )
 from . import _blocks
 from ._blocks import WORTH_IT, blocks, in_numpy, side_by_side
@@ -55,9 +55,9 @@ def largest_of_rows(
     if torch.compiler.is_compiling() or is_transformed(table):
         return largest, None
     check_probabilities(table[:: max(1, table.numel() // _LOOKED_AT)])
-    tolerance = 2e-2 if table.dtype in HALF else 1e-3
+    off = slack(table.dtype)
     low, high = (extreme.item() for extreme in largest.aminmax())
-    if not (low >= (1 - tolerance) / table.shape[1] and high <= 1 + tolerance):
+    if not (low >= (1 - off) / table.shape[1] and high <= 1 + off):
         check_probabilities(table)
     return largest, place
 

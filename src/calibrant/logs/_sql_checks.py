@@ -5,11 +5,9 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+from .._checks import ROUNDED
 from ._columns import Columns
 from ._sql_rows import Rows
-
-# Rows of probabilities sum to one up to this.
-_OFF = 1e-3
 
 
 def as_truth(column: Any, chosen: Columns) -> Any:
@@ -63,7 +61,7 @@ def look_like_probabilities(table: Any) -> tuple[Any, Any]:
 
 
 def _normed(table: Any) -> Any:
-    return (table.low >= 0) & (table.total - 1 <= _OFF) & (1 - table.total <= _OFF)
+    return (table.low >= 0) & (table.total - 1 <= ROUNDED) & (1 - table.total <= ROUNDED)
 
 
 def refuse_probabilities() -> None:

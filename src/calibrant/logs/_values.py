@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .._checks import HALF
+from .._checks import are_probabilities, slack
 from ._columns import Columns
 
 
@@ -40,7 +40,7 @@ class Checked:
     def _logits(self, x: Tensor) -> Tensor:
         endless = (x == torch.inf).any(dim=1) | (x == -torch.inf).all(dim=1)
         self._refuse(endless, "logits", "must be finite in some class", lambda row: "infinity")
-        if _are_probabilities(x):
+        if are_probabilities(x):
             raise ValueError(
                 f"{self._where('logits')} must be unnormalised scores; got rows that are "
                 "probabilities: none negative, each sums to one. Name them as probabilities."
@@ -51,8 +51,9 @@ class Checked:
         role = "probabilities"
         self._refuse((x < 0).any(dim=1), role, "must not be negative", _shown(x.amin(dim=1)))
         total = x.double().sum(dim=1)
-        off = (total - 1).abs() > (2e-2 if x.dtype in HALF else 1e-3)
-        remedy = "If these are logits, name them as logits."
+        off = (total - 1).abs() > slack(x.dtype)
+        remedy = "If these are logits, name them as logits; if they were rounded, divide each "
+        remedy += "row by its sum."
         self._refuse(off, role, "must sum to one in every row", _shown(total), remedy)
         return x
 
@@ -126,10 +127,3 @@ _CHANCE = "For percentages divide by 100; for log-odds apply a sigmoid."
 
 def _shown(values: Tensor) -> Callable[[int], str]:
     return lambda row: f"{values[row].item():.6g}"
-
-
-def _are_probabilities(x: Tensor) -> bool:
-    """Rows that differ, sum to one and hold more than zeros and ones are no accident."""
-    if len(x) < 2 or bool((x == x[:1]).all()) or bool(((x == 0) | (x == 1)).all()):
-        return False
-    return bool((x >= 0).all() and ((x.double().sum(dim=1) - 1).abs() < 1e-3).all())

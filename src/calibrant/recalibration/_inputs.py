@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._checks import are_probabilities
 from ..measures._precision import widest
 from ..predictions import Predictions
 from ._form import Form
@@ -128,16 +129,12 @@ def _check_finite(logits: Tensor) -> None:
 
 
 def _check_not_probabilities(logits: Tensor) -> None:
-    # Two rows that both sum to one, and hold more than zeros and ones, are no accident.
-    first = logits[:2].float()
-    if len(first) < 2 or not _sums_to_one(first) or bool(((first == 0) | (first == 1)).all()):
-        return
-    if bool((first == first[:1]).all()) or not _sums_to_one(logits.float()):
-        return
-    raise ValueError(
-        "logits must be unnormalised scores; got rows that are probabilities: none negative, "
-        "each sums to one. Pass as_logits(probabilities), here and to transform."
-    )
+    """They would be mapped as if they were logits."""
+    if are_probabilities(logits):
+        raise ValueError(
+            "logits must be unnormalised scores; got rows that are probabilities: none negative, "
+            "each sums to one. Pass as_logits(probabilities), here and to transform."
+        )
 
 
 def _check_not_chances(scores: Tensor) -> None:
@@ -150,7 +147,3 @@ def _check_not_chances(scores: Tensor) -> None:
             "between 0 and 1, which look like probabilities. Pass as_logits(scores); log-odds "
             "that happen to lie there may be given two columns, torch.stack([-z / 2, z / 2], 1)."
         )
-
-
-def _sums_to_one(table: Tensor) -> bool:
-    return bool((table >= 0).all() and ((table.sum(dim=1) - 1).abs() < 1e-3).all())
