@@ -524,3 +524,13 @@ def test_a_module_says_what_it_is_made_of() -> None:
         "LinearPenalised(fit=nll, calibration=TopLabel(esd), weight=0.5, ignore_index=-100, "
         "scale=1.0, softcap=30.0)"
     )
+
+
+def test_ignored_labels_are_numbers_whatever_their_type(rng: torch.Generator) -> None:
+    hidden, head = torch.randn(4, 3, generator=rng), torch.randn(200, 3, generator=rng)
+    labels = torch.tensor([156, 156, 3, 4])
+    narrow, wide = (
+        LinearPenalised(nll, top_label(esd), 0.0)(hidden, head, given)
+        for given in (labels.to(torch.uint8), labels)
+    )
+    assert_close(narrow, wide)

@@ -332,3 +332,22 @@ def test_rows_that_were_rounded_away_are_told_what_to_do() -> None:
     probs = torch.full((4, 8), 0.12)
     with pytest.raises(ValueError, match=r"off by 0.04\..*if they were rounded, divide each row"):
         Predictions.from_probabilities(probs, torch.tensor([0, 1, 2, 3]))
+
+
+def test_no_chances_at_all_are_refused_as_an_empty_table_is() -> None:
+    with pytest.raises(ValueError, match="must hold at least one sample"):
+        Predictions.from_probabilities(torch.tensor([]), torch.tensor([], dtype=torch.long))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16], ids=str)
+@pytest.mark.parametrize("ignored", [-100, 255, 300])
+def test_ignored_labels_are_numbers_whatever_their_type(
+    dtype: torch.dtype, ignored: int, rng: torch.Generator
+) -> None:
+    logits, labels = torch.randn(6, 200, generator=rng), torch.tensor([156, 44, 100, 3, 4, 5])
+    if dtype == torch.int8:
+        labels = labels.clamp(max=100)
+    told = Predictions.flatten(logits, labels.to(dtype), ignore_index=ignored)
+    assert told.labels.equal(labels)
+    kept = Predictions.flatten(logits, labels.to(dtype), ignore_index=100)
+    assert kept.labels.equal(labels[labels != 100])

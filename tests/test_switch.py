@@ -55,6 +55,11 @@ def test_a_choice_holds_until_the_end_of_its_block_or_from_then_on(
             assert chosen() == "auto"
         assert chosen() == "definition"
     assert chosen() == "auto"
+    again = kernels.use("definition")
+    for _ in range(2):
+        with again:
+            assert chosen() == "definition"
+        assert chosen() == "auto"
     kernels.use("definition")
     assert chosen() == "definition"
 

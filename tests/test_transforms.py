@@ -6,7 +6,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from calibrant import (
+    CRITERIA,
     Measure,
+    Predictions,
     debiased_ece,
     ece,
     esd,
@@ -127,3 +129,18 @@ def test_a_measure_of_constants_may_stand_inside_a_transform(
     assert_close(scaled, torch.arange(3.0) * value, check_dtype=False)
     slope = torch.func.grad(lambda scale: scale * measure(confidence, outcome))(torch.tensor(2.0))
     assert_close(slope, value.detach(), check_dtype=False)
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_gradients_of_many_batches_at_once_are_those_of_each(
+    name: str, rng: torch.Generator
+) -> None:
+    logits = torch.randn(3, 9, 4, generator=rng, dtype=torch.float64)
+    labels = torch.randint(4, (3, 9), generator=rng)
+
+    def judged(some: Tensor, truth: Tensor) -> Tensor:
+        return 1.0 * some.sum() + CRITERIA[name](Predictions(some, truth))
+
+    slopes = torch.func.grad(judged)
+    loop = torch.stack([slopes(*batch) for batch in zip(logits, labels, strict=True)])
+    assert_close(torch.vmap(slopes)(logits, labels), loop)

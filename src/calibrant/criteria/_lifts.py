@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from .._checks import check_callable, check_norm
-from ..predictions import Predictions
+from ..predictions import Predictions, is_class
 from ._roots import root
 
 Criterion = Callable[[Predictions], Tensor]
@@ -127,7 +126,7 @@ class _PerClass(Lift):
 
     def __call__(self, predictions: Predictions, /) -> Tensor:
         confidence, correct = predictions.confidence, predictions.correct
-        members = one_hot(predictions.predicted, predictions.classes).T.to(confidence)
+        members = is_class(predictions.predicted, predictions.classes, confidence.dtype).T
         if predictions.weights is not None:
             members = members * predictions.weights
         values = for_each(lambda mask: judge(self.inner, confidence, correct, mask), members)

@@ -94,7 +94,7 @@ def _without_ignored(
 ) -> tuple[Linear, Tensor, Tensor | None]:
     if ignore_index is None or len(labels) == 0:
         return linear, labels, weights
-    kept = labels != ignore_index
+    kept = labels.long() != ignore_index  # of narrow integers -100 is another number
     if torch.compiler.is_compiling():
         counted = kept.to(torch.float32)
         weights = counted if weights is None else weights * counted

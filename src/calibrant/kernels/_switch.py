@@ -54,11 +54,16 @@ class use:
                 'kernels.use("fused") needs Triton, which is not installed. '
                 "pip install calibrant[kernels]"
             )
-        self._before = _choice, _in_place
-        _choice, _in_place = choice, in_place
+        self._own, self._before = (choice, in_place), (_choice, _in_place)
+        _choice, _in_place = self._own
+        self._holds = True
 
     def __enter__(self) -> None:
-        return None
+        global _choice, _in_place
+        if not self._holds:  # a second time
+            self._before = _choice, _in_place
+            _choice, _in_place = self._own
+            self._holds = True
 
     def __exit__(
         self,
@@ -68,6 +73,7 @@ class use:
     ) -> None:
         global _choice, _in_place
         _choice, _in_place = self._before
+        self._holds = False
 
 
 def in_place(logits: Tensor) -> bool:

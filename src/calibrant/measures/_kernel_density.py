@@ -6,10 +6,9 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from .._checks import check_norm, check_positive
-from ..predictions import Predictions
+from ..predictions import Predictions, is_class
 from ._events import of_events
 from ._precision import widened
 
@@ -97,7 +96,7 @@ def canonical_kde_ece(
     check_positive(bandwidth=bandwidth)
     check_norm(norm)
     (chances,) = widened(predictions.probs)
-    happened = one_hot(predictions.labels, chances.shape[1]).to(chances.dtype)
+    happened = is_class(predictions.labels, chances.shape[1], chances.dtype)
     shares_of_class, log_density, share = _estimate(
         chances,
         happened,

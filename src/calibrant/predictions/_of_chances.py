@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._checks import check_chances, check_labels, check_weights
+from .._checks import check_chances, check_labels, check_table, check_weights
 from .._tables import WORTH_IT, blocks_of, unrecorded
 from ._of_probabilities import OfProbabilities
 from ._rows import log_of
@@ -26,6 +26,7 @@ class OfChances(OfProbabilities):
     def __init__(self, given: Tensor, labels: Tensor, weights: Tensor | None) -> None:
         check_chances(given)
         columns = given[:, None].expand(-1, 2)
+        check_table("probabilities", columns)
         check_labels(labels, columns)
         check_weights(weights, columns)
         wide = torch.promote_types(given.dtype, torch.float32)

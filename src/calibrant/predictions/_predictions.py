@@ -86,7 +86,7 @@ class Predictions(Statistics):
         labels = labels.reshape(-1)
         weights = None if weights is None else weights.reshape(-1)
         if ignore_index is not None and len(rows):
-            kept = labels != ignore_index
+            kept = labels.long() != ignore_index  # of narrow integers -100 is another number
             if torch.compiler.is_compiling():
                 counted = kept.to(torch.float32)
                 weights = counted if weights is None else weights * counted
@@ -152,8 +152,8 @@ class Predictions(Statistics):
 
         - `probabilities`: `(n, classes)`, rows that sum to one; or `(n,)`, the chance of class 1.
 
-        Confidences are the numbers given, to the last bit; a probability of zero has the
-        logarithm of the smallest positive number. Of more than half a million numbers only some
+        Confidences are the numbers given, to the last bit; one below the smallest
+        normal number of its type, zero among them, has the logarithm of that. Of more than half a million numbers only some
         rows are added up to see whether they sum to one; `evaluate` adds up all.
         """
         # Here, since they are predictions themselves.

@@ -10,8 +10,14 @@ def entropy_of(probs: Tensor, log_probs: Tensor) -> Tensor:
 
 
 def log_of(probabilities: Tensor) -> Tensor:
-    """Logarithms, a zero's being that of the smallest positive number."""
+    """Logarithms, a zero's being that of the smallest normal number."""
     return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+
+
+def is_class(index: Tensor, classes: int, dtype: torch.dtype) -> Tensor:
+    """One in the column that `index` names for each row, and zeros beside it."""
+    # Compared, since torch's `one_hot` looks at values, which transforms and devices cannot.
+    return (index[:, None] == torch.arange(classes, device=index.device)).to(dtype)
 
 
 def column_of(table: Tensor, index: Tensor) -> Tensor:

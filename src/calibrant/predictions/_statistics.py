@@ -7,11 +7,10 @@ from math import log
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from .._tables import by_rows
 from ._row_kernels import ROW_KERNELS, RowKernels
-from ._rows import column_of, entropy_of
+from ._rows import column_of, entropy_of, is_class
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +162,7 @@ class Statistics:
         if self.labels_per_sample is not None:
             shape = (-1, self.labels_per_sample)
             return self.probs[:, 1].reshape(shape), self.labels.reshape(shape).to(self.probs.dtype)
-        return self.probs, one_hot(self.labels, self.classes).to(self.probs.dtype)
+        return self.probs, is_class(self.labels, self.classes, self.probs.dtype)
 
     @property
     def marginal_weights(self) -> Float[Tensor, " n"] | None:

@@ -58,7 +58,7 @@ def to_predictions(
     if logits.ndim == 1:
         _check_not_chances(logits)
         if ignore_index is not None and labels.shape == logits.shape:
-            kept = labels != ignore_index
+            kept = labels.long() != ignore_index  # of narrow integers -100 is another
             logits, labels = logits[kept], labels[kept]
             weights = weights[kept] if weights is not None else None
             _check_finite(logits)
