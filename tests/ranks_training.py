@@ -143,6 +143,12 @@ def refusal(rank: int) -> str:
     return "nothing"
 
 
+def alone() -> dict[str, Tensor]:
+    """A model that no other process knows of, with a weight that could ask them."""
+    model = network()
+    return outcome(model, adaptive(model, None))
+
+
 def main(folder: Path) -> None:
     """Every run on this rank, in a file for the test to compare."""
     rank = dist.get_rank()
@@ -153,4 +159,6 @@ def main(folder: Path) -> None:
         found[name] = outcome(model.module, history)
     found["sharded"] = sharded(rank)
     found["refusal"] = refusal(rank)
+    if rank == 0:
+        found["alone"] = alone()
     torch.save(found, folder / f"{rank}-training.pt")

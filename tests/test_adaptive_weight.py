@@ -150,6 +150,29 @@ def test_half_precision_learns_the_same(rng: torch.Generator) -> None:
     assert values[1] == pytest.approx(values[0], rel=0.02)
 
 
+@pytest.mark.parametrize("steepness", [1.0, 300.0, 3e4])
+def test_steep_batches_of_half_precision_are_watched(
+    steepness: float, rng: torch.Generator
+) -> None:
+    half = predictions(rng, torch.float16)
+    single = Predictions(half.logits.detach().float().requires_grad_(), half.labels)
+    prices = []
+    for held_out in (half, single):
+        weight = AdaptiveWeight(score=brier)
+        weight.watch(steepness * held_out.logits[0, 0], held_out)
+        prices.append(weight.value)
+    assert prices[0] == pytest.approx(prices[1], rel=1e-2)
+    assert prices[0] != weight.share
+
+
+def test_logits_beyond_all_measure_teach_nothing(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight()
+    logits = (1e160 * torch.randn(8, 3, generator=rng, dtype=torch.float64)).requires_grad_()
+    held_out = Predictions(logits, torch.randint(3, (8,), generator=rng))
+    weight.watch(logits.mean(), held_out)
+    assert weight.state_dict()["seen"] == 0
+
+
 def test_a_batch_of_no_number_teaches_nothing(rng: torch.Generator) -> None:
     weight = AdaptiveWeight(memory=2.0)
     watched(weight, [overconfidence], 5, rng)
@@ -220,11 +243,13 @@ def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(rng: torch.Generat
     assert weight.share == copy.share != 0.5
 
 
-def test_bad_settings_are_refused() -> None:
+def test_bad_settings_are_refused(unchecked_types: None) -> None:
     with pytest.raises(ValueError, match="share must lie between least and most"):
         AdaptiveWeight(share=3.0)
     with pytest.raises(ValueError, match="these above 0"):
         AdaptiveWeight(least=0.0)
+    with pytest.raises(TypeError, match="score must be a function; got 'nll'"):
+        AdaptiveWeight(score="nll")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="agreement must be at least 0 and below 1"):
         AdaptiveWeight(agreement=1.0)
     with pytest.raises(ValueError, match="rate must be at least 0"):

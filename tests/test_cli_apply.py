@@ -208,6 +208,33 @@ def test_the_command_says_what_it_did(
     assert (told["rows"], told["out"]) == (50, str(out))
 
 
+@pytest.mark.parametrize("out", ["raw.safetensors", "link.safetensors", "map.safetensors"])
+def test_neither_the_predictions_nor_the_map_are_overwritten(
+    out: str,
+    scaling: cal.Recalibrator,
+    logits: Tensor,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    raw, model = tmp_path / "raw.safetensors", tmp_path / "map.safetensors"
+    save_file({"logits": logits}, raw)
+    scaling.save(model)
+    (tmp_path / "link.safetensors").symlink_to(raw)
+    before = raw.read_bytes(), model.read_bytes()
+    assert main(["apply", str(model), str(raw), "--out", out]) == 2
+    printed, err = capsys.readouterr()
+    assert printed == ""
+    assert re.fullmatch(
+        rf"calibrant: --out must not be a file that is read; got '{out}', which is "
+        r"'(raw|map)\.safetensors'\. Write to another name\.\n",
+        err,
+    )
+    assert (raw.read_bytes(), model.read_bytes()) == before
+    assert (tmp_path / "link.safetensors").is_symlink()
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -98,6 +99,88 @@ def test_probabilities_and_events_are_recalibrated_too(
     of_events = cal.PlattScaling().fit(cal.as_logits(sure), right, folds=0)
     odds = cal.as_logits(sure)
     assert_close(cal.Recalibrator.load(out).transform(odds), of_events.transform(odds))
+
+
+def test_events_are_judged_and_gated_as_evaluate_judges_them(
+    tmp_path: Path, rng: torch.Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sure = torch.randint(10, 101, (500,), generator=rng).double() / 100  # many below one half
+    right = torch.bernoulli((sure / 2 + 0.5), generator=rng).long()
+    np.savez(tmp_path / "answers.npz", sure=sure, right=right)
+    columns = ["--confidence", "sure", "--outcome", "right", "--json"]
+    assert main(["evaluate", str(tmp_path / "answers.npz"), *columns, "--draws", "2"]) == 0
+    raw = json.loads(capsys.readouterr().out)["rows"]["ece"]["value"]
+    out = tmp_path / "map.safetensors"
+    asked = ["recalibrate", str(tmp_path / "answers.npz"), *columns, "--out", str(out)]
+    assert main([*asked, "--method", "identity", "--fail-above", f"ece={raw - 0.01}"]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)["ece_before"] == pytest.approx(raw)
+    assert json.loads(told.out)["ece_after"] == pytest.approx(raw)
+    assert f"calibrant: ece is {raw:.4g}, above the limit" in told.err
+    assert main([*asked, "--method", "identity", "--fail-above", f"ece={raw + 0.01}"]) == 0
+
+
+def test_a_limit_that_no_fold_can_be_held_against_is_not_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logits, labels = 5 * torch.eye(3).repeat(4, 1), torch.arange(12) % 3
+    labels[0] = 1  # the one mistake: without it no temperature fits
+    np.savez(tmp_path / "held_out.npz", logits=logits, labels=labels)
+    asked = ["recalibrate", str(tmp_path / "held_out.npz")]
+    asked += ["--out", str(tmp_path / "t.safetensors")]
+    assert main(asked) == 0
+    capsys.readouterr()
+    assert main([*asked, "--fail-above", "ece=0.1"]) == 1
+    out, err = capsys.readouterr()
+    assert "one could not be fitted" in " ".join(out.split())
+    assert err == (
+        "calibrant: ece must be at most 0.1 on held-out folds; it is not known, since one of them "
+        "could not be fitted, for the reason given.\n"
+    )
+
+
+def test_a_map_that_harms_is_written_with_a_warning(
+    held_out: tuple[Path, Tensor, Tensor], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, logits, labels = held_out
+    np.savez(file, logits=logits / 3, labels=labels)
+    asked = ["recalibrate", str(file), "--out", str(tmp_path / "h.safetensors")]
+    assert main([*asked, "--method", "histogram", "--bins", "60"]) == 0
+    assert "By the likelihood this is worse than no map" in capsys.readouterr().out
+
+
+def test_every_word_is_printed_however_narrow_the_terminal(
+    held_out: tuple[Path, Tensor, Tensor],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    names = ("platt", "temperature_sb_ece", "dirichlet")
+    asked = ["recalibrate", str(held_out[0]), "--out", str(tmp_path / "b.safetensors")]
+    candidates = [word for name in names for word in ("--candidate", name)]
+    assert main([*asked, "--method", "best_of", *candidates, "--folds", "0"]) == 0
+    out = capsys.readouterr().out
+    method = repr(cal.BestOf([cal.RECALIBRATORS[name]() for name in names]))
+    assert re.match(
+        rf"{re.escape(method)}: 240 samples, 3 classes; converged in \d+ iterations? Ch",
+        " ".join(out.split()),
+    )
+    assert all(len(line) <= 80 for line in out.splitlines() if "written to" not in line)
+
+
+def test_the_predictions_are_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "held_out.safetensors"
+    told = {"logits": torch.randn(20, 3), "labels": torch.arange(20) % 3}
+    save_file(told, file)
+    other = tmp_path / "other.safetensors"
+    other.symlink_to(file)
+    for out in (file, other):
+        assert main(["recalibrate", str(file), "--out", str(out)]) == 2
+        assert "--out must not be a file that is read" in capsys.readouterr().err
+    assert torch.equal(load_file(file)["logits"], told["logits"])
 
 
 def test_weights_count(held_out: tuple[Path, Tensor, Tensor], tmp_path: Path) -> None:

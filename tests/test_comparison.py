@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from calibrant import CRITERIA, Criterion, Predictions, ks_error, nll, top_label
-from calibrant.evaluation._comparison import COMPARED, compare
+from calibrant.evaluation._comparison import COMPARED, Difference, compare
 from calibrant.evaluation._paired import Ray, paired_interval, paired_p_value
 from calibrant.evaluation._seeds import cohens_d, mean_and_sem, within_subject_sem
 from calibrant.evaluation._weights import multinomial_weights
@@ -157,8 +157,28 @@ def test_bad_comparisons_are_refused(rng: torch.Generator) -> None:
         compare(logits, logits[:8], labels)
     with pytest.raises(ValueError, match=r"draws must be at least 1 .* got 0 and 0\.95"):
         compare(logits, logits, labels, draws=0)
-    with pytest.raises(ValueError, match=r"Predictions\.from_probabilities"):
+    with pytest.raises(ValueError, match=r"first must be unnorm.* Pass probabilities=True"):
         compare(logits.softmax(1), logits.softmax(1), labels)
+    with pytest.raises(ValueError, match=r"second must be unnorm.* or as_logits\(probabilities\)"):
+        compare(logits, logits.softmax(1), labels)
+    with pytest.raises(ValueError, match=r"second must hold numbers; got NaN in row 4"):
+        compare(logits, torch.where(torch.arange(9) == 4, torch.nan, logits.T).T, labels)
+    with pytest.raises(TypeError, match=r"labels must be class indices.* got str_ "):
+        compare(logits, logits, labels.numpy().astype(str))
+
+
+def test_intervals_stay_within_what_two_models_can_differ_by(rng: torch.Generator) -> None:
+    furthest = dict.fromkeys((*COMPARED, "label_binned_ece", "debiased_ece"), 1.0)
+    furthest |= {"nll": float("inf"), "brier": 2.0}
+    criteria = {name: CRITERIA[name] for name in furthest}
+    for seed in range(5):
+        first, second = 2 * torch.randn(2, 5, 3, generator=rng)
+        labels = torch.randint(3, (5,), generator=rng)
+        found = compare(first, second, labels, criteria=criteria, draws=40, seed=seed)
+        for name, most in furthest.items():
+            assert -most <= found[name].low <= found[name].high <= most, name
+    assert Difference(0.9, 0.1, 0.8, 0.2, 1.4, 0.03).within(1.0).high == 1.0
+    assert Difference(0.1, 0.9, -0.8, -1.4, -0.2, 0.03).within(1.0).low == -1.0
 
 
 def test_cohens_d_counts_pooled_standard_deviations() -> None:

@@ -261,7 +261,14 @@ BAD = {
         torch.where(torch.arange(6) == 2, torch.nan, Z.T).T,
         Y,
     ),
-    "rows that are probabilities": (Z.softmax(dim=1), Y),
+    "got NaN for row 1 .*, the first of 1": (
+        torch.where(torch.arange(6) == 1, torch.inf, Z.T).T,
+        Y,
+    ),
+    r"rows that are probabilities: .*\. Pass probabilities=True": (Z.softmax(dim=1), Y),
+    r"class indices, .*; got str_ '\d'\. Map names .* np\.searchsorted": (Z, Y.numpy().astype(str)),
+    r"class indices, .*; got str 'cat'\. Map": (Z, ["cat", "dog"] * 3),
+    r"float64\. Pass np\.asarray\(labels, dtype=int\)": (Z, Y.double().numpy()),
     "labels must lie between 0 and 2": (Z, Y + 2),
     "labels must hold one class index per row": (Z, Y[:5]),
     "labels must be integers": (Z, Y.float()),
@@ -287,10 +294,39 @@ def test_bad_settings_are_refused_in_one_sentence() -> None:
         ({"weights": torch.ones(5)}, "weights must hold one floating-point number per row"),
         ({"groups": [1, 2]}, "groups must hold one entry per sample, 6 in all"),
         ({"groups": [1, 1, 1, 1, 1, 2]}, "in every group, also in '2'; got 1"),
-        ({"probabilities": True}, "each row must sum to one"),
+        ({"groups": [1.0, 2.0, np.nan] * 2}, "number for every sample; got NaN for 2"),
+        ({"probabilities": True}, "each row must sum to one.* leave out probabilities=True"),
     ):
         with pytest.raises(ValueError, match=sentence):
             evaluate(Z, Y, **settings)
+
+
+def test_a_group_that_is_missing_is_refused_in_one_sentence() -> None:
+    with pytest.raises(TypeError, match="all names or all numbers; got NoneType, str"):
+        evaluate(Z, Y, groups=["a", "b", None] * 2)
+    logits, labels = Z[:, 1], torch.zeros(6, dtype=torch.long)
+    with pytest.raises(ValueError, match=r"If these are logits, pass 1 / \(1 \+ np\.exp\(-logits"):
+        evaluate(logits, labels, probabilities=True)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_no_interval_reaches_beyond_what_its_measure_can_be(classes: int) -> None:
+    unbounded = {"nll", "mean_entropy"}
+    highest = {"brier": 2.0, "class_wise_ece": 2 / classes, "marginal_ece": (2 / classes) ** 0.5}
+    for n in (3, 5, 8):
+        logits, labels = world(n, classes)
+        for scale in (0.3, 1.0, 4.0):
+            for name, row in evaluate(scale * logits, labels, draws=50).rows.items():
+                most = highest.get(name, 1.0)
+                assert name in unbounded or 0 <= row.low <= row.high <= most, name
+                assert name in unbounded or row.value <= most + 1e-6, name
+
+
+def test_the_highest_error_over_classes_is_that_of_a_model_always_sure_and_wrong() -> None:
+    logits, labels = 50 * torch.eye(4).repeat(10, 1), (torch.arange(40) + 1) % 4
+    found = evaluate(logits, labels, draws=10)
+    assert found["class_wise_ece"].value == pytest.approx(2 / 4)
+    assert found["class_wise_ece"].high == pytest.approx(2 / 4)
 
 
 def test_bad_events_are_refused_in_one_sentence() -> None:

@@ -130,6 +130,44 @@ def test_an_adaptive_weight_moves_and_goes_on_from_a_checkpoint(tmp_path: Path) 
     assert again.value == weight.value
 
 
+def test_the_module_must_come_after_interleaved() -> None:
+    sentence = (
+        "Interleaved must stand before the module it adds to; got Wrong with Classifier "
+        r"before it\. Write class Wrong\(Interleaved, Classifier\)\."
+    )
+    with pytest.raises(TypeError, match=sentence):
+        type("Wrong", (Classifier, Interleaved), {})
+
+    class Noted(Calibrated):  # one that goes on from the step is no mistake
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            return super().training_step(batch, batch_idx)
+
+    assert Noted.__mro__[2] is Interleaved
+
+
+class WithoutCalibration(Interleaved, Classifier):
+    weight = 2.0
+
+
+class WithoutWeight(Interleaved, Classifier):
+    calibration = CALIBRATION
+
+
+@pytest.mark.parametrize("module", [WithoutCalibration, WithoutWeight])
+def test_a_module_without_calibration_or_weight_is_told(module: type[Classifier]) -> None:
+    missing = module.__name__.removeprefix("Without").lower()
+    pair = DataLoader(samples(60), batch_size=12), DataLoader(samples(20, 1), batch_size=10)
+    run = trainer(max_epochs=1)
+    with pytest.raises(TypeError, match=f"got no {missing}\\. Write {missing} = "):
+        run.fit(module(), interleaved_loader(run, *pair))
+
+
+def test_a_loader_of_plain_batches_is_refused() -> None:
+    plain = DataLoader(samples(60), batch_size=12)
+    with pytest.raises(TypeError, match=r"fit and calibration; got list\. .*interleaved_loader\("):
+        trainer(max_epochs=1).fit(Calibrated(), plain)
+
+
 class Judged(Classifier):
     """Logs accuracies and errors laid down in advance."""
 

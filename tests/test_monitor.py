@@ -1,6 +1,7 @@
 """The monitor: its law, what it sees, and what it forgets."""
 
 from math import exp, isclose, log
+from typing import Any
 
 import pytest
 import torch
@@ -217,9 +218,14 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float], sentence:
         CalibrationMonitor(**settings)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_a_window_needs_an_event_and_no_weights(predictions: cal.Predictions) -> None:
     with pytest.raises(ValueError, match="at least one event"):
         CalibrationMonitor().update((torch.zeros(0), torch.zeros(0)))
+    others: list[Any] = [cal.Summary(4).add(predictions), predictions.logits, (1, 2, 3)]
+    for other in others:
+        with pytest.raises(TypeError, match=r"a pair \(confidence, outcome\); got (Sum|Ten|tup)"):
+            CalibrationMonitor().update(other)
     weighted = predictions.reweighted(torch.ones(200, dtype=torch.float64))
     with pytest.raises(ValueError, match="must not have weights"):
         CalibrationMonitor().update(weighted)

@@ -77,6 +77,11 @@ def test_training_with_parameters_in_shards_is_training_on_the_union(results: Pa
         assert_close(found, expected, equal_nan=True)
 
 
+def test_a_model_of_one_process_asks_no_other(results: Path) -> None:
+    found = torch.load(results / "0-training.pt", weights_only=True)["alone"]
+    assert_close(found, ranks_training.alone(), equal_nan=True)
+
+
 def test_a_loss_that_is_not_a_number_on_one_rank_stops_all(results: Path) -> None:
     for rank in range(2):
         told = torch.load(results / f"{rank}-training.pt", weights_only=True)["refusal"]

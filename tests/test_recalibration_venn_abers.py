@@ -74,6 +74,19 @@ def test_interval_has_the_shape_of_the_chances(rng: torch.Generator) -> None:
         VennAbers().interval(logits)
 
 
+@pytest.mark.parametrize("columns", [None, 2, 3])
+def test_interval_of_arrays_is_arrays(columns: int | None, rng: torch.Generator) -> None:
+    logits = torch.randn(300, columns or 1, generator=rng).squeeze(1)
+    labels = torch.arange(300) % (columns or 2)
+    fitted = VennAbers().fit(logits.numpy(), labels.numpy(), folds=0)
+    for found, expected in zip(
+        fitted.interval(logits.numpy()), fitted.interval(logits), strict=True
+    ):
+        assert isinstance(found, np.ndarray)
+        assert found.dtype == np.float32
+        assert_close(torch.from_numpy(found), expected, rtol=0, atol=0)
+
+
 def test_one_of_both_is_calibrated_whatever_the_scores_are_worth(rng: torch.Generator) -> None:
     """Of each sample, the chance that its own outcome selects: right on average."""
     gaps = []

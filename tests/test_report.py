@@ -318,6 +318,7 @@ def test_the_recommended_map_repairs_an_over_confident_model(events: bool) -> No
     found = repair(said, rows_of(said, QUICK), QUICK)
     assert isinstance(found, Repair)
     assert not found.changes_nothing
+    assert found.is_worth_it
     assert found.after["ece"].value < 0.06 < 0.2 < found.before["ece"].value
     assert found.gain.low > 0
     assert found.p_value < 1e-3
@@ -331,6 +332,24 @@ def test_a_calibrated_model_is_left_as_it_is() -> None:
     assert isinstance(found, Repair)
     assert found.changes_nothing
     assert found.method == "Identity()"
+
+
+@pytest.mark.parametrize("seed", [3, 4])  # of which the gain is below and above zero
+def test_a_map_without_a_clear_gain_is_not_recommended(seed: int, tmp_path: Path) -> None:
+    logits, labels = drawn(seed=seed)
+    said = told("m", (1.15 * logits, labels))
+    found = repair(said, {}, QUICK)
+    assert isinstance(found, Repair)
+    assert found.method == "TemperatureScaling()"
+    assert found.gain.low < 0
+    assert not found.is_worth_it
+    write_report(tmp_path / "report.html", {"m": (1.15 * logits, labels)}, draws=50)
+    text = read(tmp_path / "report.html").text
+    assert "Nothing to recommend: the best method tried, TemperatureScaling(), does not" in text
+    assert "Recommended:" not in text
+    write_report(tmp_path / "report.html", {"m": (3 * logits, labels)}, draws=50)
+    text = read(tmp_path / "report.html").text
+    assert re.search(r"Recommended: TemperatureScaling\(\), temperature \d\.\d+\. It lowers", text)
 
 
 def test_large_tables_are_fitted_on_some_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:

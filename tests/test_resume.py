@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -212,6 +213,76 @@ def test_data_that_shrank_are_noticed(tmp_path: Path) -> None:
         shrunk.load_state_dict(pairs.state_dict())
 
 
+def test_an_epoch_under_way_is_not_cut_off(tmp_path: Path) -> None:
+    file = tmp_path / "run.pt"
+    with pytest.raises(Interrupted):
+        run(file, "every_step", every=1, fails_after=1 + STEPS + 2)
+    with pytest.raises(ValueError, match=r"has begun, 2; got 1\. Pass epochs=2 or more"):
+        run(file, "every_step", epochs=1)
+
+
+def test_a_schedule_that_was_not_there_is_refused(tmp_path: Path) -> None:
+    model = network()
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimiser, 1)
+    settings: dict[str, Any] = {
+        "objective": nn.CrossEntropyLoss(),
+        "optimiser": optimiser,
+        "checkpoint": tmp_path / "run.pt",
+    }
+    cal.fit(model, loader(samples(60)), **settings, epochs=1)
+    with pytest.raises(ValueError, match="same lr_schedule; got another: None, and here StepLR"):
+        cal.fit(model, loader(samples(60)), **settings, epochs=2, lr_schedule=schedule)
+
+
+def test_the_learning_rate_of_the_checkpoint_is_kept(tmp_path: Path) -> None:
+    def rate_after(epochs: int, lr: float) -> float:
+        model = network()
+        optimiser = torch.optim.SGD(model.parameters(), lr=lr)
+        objective = nn.CrossEntropyLoss()
+        settings: dict[str, Any] = {"optimiser": optimiser, "checkpoint": tmp_path / "run.pt"}
+        cal.fit(model, loader(samples(60)), objective=objective, epochs=epochs, **settings)
+        return float(optimiser.param_groups[0]["lr"])
+
+    assert rate_after(1, lr=0.1) == 0.1
+    assert rate_after(2, lr=1e-7) == 0.1
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "an empty file"),
+        (b"hello", "another kind of file, or half of one"),
+        (None, "another kind of file, or half of one"),
+    ],
+)
+def test_another_file_is_named_for_what_it_is(
+    content: bytes | None, found: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.pt"
+    if content is None:  # what is left of a checkpoint when a copy of it is interrupted
+        run(file, "every_step", epochs=1)
+        content = file.read_bytes()[:-100]
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"run\.pt must be a checkpoint .*; got {found}\. Name"):
+        run(file, "every_step")
+    assert file.read_bytes() == content
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.pt"
+    with ZipFile(file, "w") as archive:
+        for name, content in (("data.pkl", "hello"), ("version", "3\n"), ("byteorder", "little")):
+            archive.writestr(f"run/{name}", content)
+    with pytest.raises(ValueError, match=r"must hold tensors, numbers and strings.*Name another"):
+        run(file, "every_step")
+    torch.save({"format": 1}, file)
+    with pytest.raises(ValueError, match=r"format 2; got format 1\. Name another file"):
+        run(file, "every_step")
+    with pytest.raises(ValueError, match="checkpoint must be a file; got the folder"):
+        run(tmp_path, "every_step")
+
+
 class Code:
     """Something a stranger might put in a file."""
 
@@ -221,7 +292,7 @@ class Code:
 
 def test_a_file_of_code_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "run.pt"
-    torch.save({"format": 1, "model": Code()}, file)
+    torch.save({"format": 2, "model": Code()}, file)
     with pytest.raises(ValueError, match="must hold tensors, numbers and strings"):
         run(file, "every_step")
     torch.save({"weights": torch.zeros(3)}, file)

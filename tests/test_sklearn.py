@@ -102,6 +102,13 @@ def test_fits_into_pipelines_and_searches() -> None:
     assert inner.recalibrator.objective == "sb_ece"
 
 
+@pytest.mark.parametrize("strange", ["temperature", TemperatureScaling, GaussianNB()])
+def test_what_is_no_recalibrator_is_refused(strange: Any) -> None:
+    X, y = samples(2)
+    with pytest.raises(TypeError, match=r"recalibrator must be one that is made.*RECALIBRATORS"):
+        RecalibratedClassifier(GaussianNB(), strange).fit(X, y)
+
+
 def test_folds_that_cannot_serve_are_refused() -> None:
     X, y = samples(2)
     with pytest.raises(ValueError, match="cv must hold every sample out once"):

@@ -9,6 +9,7 @@ from calibrant import (
     MEASURES,
     SCORES,
     Predictions,
+    as_logits,
     ece,
     esd,
     evaluate_events,
@@ -160,6 +161,42 @@ def test_events_and_predictions_do_not_mix() -> None:
         Summary(None).add_events(torch.tensor([1.5]), torch.ones(1))
     with pytest.raises(ValueError, match=r"must share classes, bins and cells"):
         Summary(None).merge(Summary(4))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_row_that_is_no_forecast_is_named_and_nothing_is_added(bad: float) -> None:
+    logits, labels = drawn(20, seed=0)
+    broken = logits.clone()
+    broken[[7, 9], 2] = bad
+    summary = Summary(4).update(logits, labels)
+    before = {name: part.clone() for name, part in summary.state.items()}
+    sentence = r"got NaN for row 7 \(counted from 0\), the first of 2\. Leave such rows out"
+    with pytest.raises(ValueError, match=sentence):
+        summary.update(broken, labels)
+    for name, part in summary.state.items():
+        assert_close(part, before[name], rtol=0, atol=0)
+    ruled_out = torch.where(torch.arange(4) == (labels[:, None] + 1) % 4, -torch.inf, logits)
+    assert len(summary.update(ruled_out, labels)) == 40
+
+
+def test_rows_that_could_not_be_looked_at_are_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, labels = drawn(20, seed=0)
+    logits[7] = torch.nan
+    # As on a device, which would have to wait.
+    monkeypatch.setattr("calibrant.evaluation._summary.is_readable", lambda x: False)
+    summary = Summary(4).update(logits, labels)
+    with pytest.raises(ValueError, match=r"must be of numbers; got NaN in at least one of its 20"):
+        summary.values()
+
+
+def test_probabilities_are_refused_with_what_works() -> None:
+    logits, labels = drawn(20, seed=0)
+    chances = logits.softmax(dim=1)
+    with pytest.raises(ValueError, match=r"that are probabilities.* Pass as_logits\(prob"):
+        Summary(4).update(chances, labels)
+    whole = Summary(4).update(as_logits(chances), labels)
+    given = Summary(4).add(Predictions.from_probabilities(chances, labels))
+    assert whole.values()["ece"].value == pytest.approx(given.values()["ece"].value, abs=1e-6)
 
 
 def test_bad_input_gets_one_sentence() -> None:

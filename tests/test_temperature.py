@@ -216,7 +216,7 @@ def test_every_objective_refuses_predictions_that_are_all_right() -> None:
 
 @pytest.mark.parametrize("classes", [3, 100])
 @pytest.mark.parametrize("every", [1, 7])
-def test_slope_and_curvature_are_derivatives_of_the_likelihood(
+def test_value_slope_and_curvature_are_those_of_the_likelihood(
     classes: int, every: int, rng: torch.Generator
 ) -> None:
     logits = torch.randn(5_000, classes, generator=rng, dtype=torch.float64)
@@ -228,8 +228,9 @@ def test_slope_and_curvature_are_derivatives_of_the_likelihood(
     (slope,) = torch.autograd.grad(value, beta, create_graph=True)
     (curvature,) = torch.autograd.grad(slope, beta)
     scaled = Scaled(Predictions(logits, labels, weights=weights), every)
-    assert scaled.nll(1.7) == pytest.approx(value.item(), rel=1e-12)
-    assert scaled.slope(1.7) == pytest.approx((slope.item(), curvature.item()), rel=1e-10)
+    found = scaled.around(1.7)
+    assert found[0] == pytest.approx(value.item(), rel=1e-12)
+    assert found[1:] == pytest.approx((slope.item(), curvature.item()), rel=1e-10)
 
 
 def test_slope_of_a_soft_objective_is_its_derivative(predictions: Predictions) -> None:
@@ -254,5 +255,5 @@ def test_allocates_nothing_of_the_size_of_the_logits() -> None:
             return out
 
     with Watch():  # type: ignore[no-untyped-call]
-        Scaled(Predictions._unchecked(logits, labels, None)).slope(0.5)
+        Scaled(Predictions._unchecked(logits, labels, None)).around(0.5)
     assert max(sizes) < logits.numel() / 10

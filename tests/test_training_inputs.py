@@ -1,6 +1,7 @@
 """Bad input to training: a sentence, the model as it was, the checkpoint untouched."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,13 @@ def test_an_optimiser_of_another_model(tmp_path: Path) -> None:
         (ValueError, "of your own", {"concatenate": True, "forward": lambda model, batch: None}),
         (ValueError, "weight must be finite and not negative", {"weight": -1.0}),
         (TypeError, "weight must be a number, or have", {"weight": "4"}),
+        (TypeError, r"the class AdaptiveWeight. Pass Adapt", {"weight": cal.AdaptiveWeight}),
         (TypeError, "calibration must be a function; got 'esd'", {"calibration": "esd"}),
+        (TypeError, "fit must be a criterion, which takes", {"fit": nn.CrossEntropyLoss()}),
+        (ValueError, "same weight; got another: 1.0, and here 2.0", {"weight": 2.0}),
+        (ValueError, "1.0, and here AdaptiveWeight", {"weight": cal.AdaptiveWeight()}),
+        (ValueError, "those the checkpoint has begun, 2; got 1. Pass epochs=2", {"epochs": 1}),
+        (ValueError, "same validation_loader; got another: None", {"validation_loader": [1]}),
         (ValueError, "something differentiable", {"fit": cal.accuracy}),
         (ValueError, "epochs must be a whole number", {"epochs": 0}),
         (ValueError, "checkpoint_every must be a whole number", {"checkpoint_every": 0}),
@@ -221,3 +228,32 @@ def test_held_out_batches_of_one_sample(tmp_path: Path) -> None:
         tmp_path / "run.pt",
         calibration_loader=DataLoader(samples(20), batch_size=1),
     )
+
+
+@pytest.mark.parametrize(
+    ("sentence", "settings"),
+    [
+        (r"got CrossEntropyLoss\(\), which takes input, target\.", {"fit": nn.CrossEntropyLoss()}),
+        ("calibration must be a criterion", {"calibration": nn.functional.cross_entropy}),
+        (r"got AdaptiveWeight\. One that finds itself", {"weight": cal.AdaptiveWeight()}),
+        ("weight must be a number; got str", {"weight": "1"}),
+    ],
+)
+@pytest.mark.parametrize("objective", [cal.Penalised, cal.LinearPenalised])
+@pytest.mark.usefixtures("unchecked_types")
+def test_objectives_of_parts_that_do_not_fit(
+    objective: Callable[..., nn.Module], sentence: str, settings: dict[str, Any]
+) -> None:
+    good = {"fit": cal.nll, "calibration": CALIBRATION, "weight": 1.0}
+    with pytest.raises(TypeError, match=sentence):
+        objective(**(good | settings))
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_every_criterion_and_a_learnt_weight_make_an_objective() -> None:
+    for criterion in cal.CRITERIA.values():
+        assert cal.Penalised(criterion, partial(criterion), weight=1).fit is criterion
+    logits, labels = torch.zeros(3, 2), torch.zeros(3, dtype=torch.long)
+    learnt: Any = nn.Parameter(torch.tensor(2.0))
+    cal.Penalised(cal.nll, cal.nll, weight=learnt)(logits, labels).backward()
+    assert learnt.grad == cal.nll(cal.Predictions(logits, labels))

@@ -1,6 +1,7 @@
 """Calibration inside transformers' Trainer."""
 
 import runpy
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     Trainer,
+    TrainerCallback,
     TrainerControl,
     TrainerState,
     TrainingArguments,
@@ -281,6 +283,73 @@ def test_an_adaptive_weight_moves_and_goes_on_from_a_checkpoint(tmp_path: Path) 
     assert again.value == pytest.approx(weight.value, rel=0.5)
 
 
+class StopAt(TrainerCallback):
+    """Ends a run after a step, as an interruption would."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        control.should_training_stop = state.global_step >= self.step
+
+
+@pytest.mark.parametrize("stopped", [4, 6])  # at the end of an epoch of four steps, and within one
+@pytest.mark.parametrize("kind", ["fixed", "adaptive", "accumulated"])
+def test_a_run_that_goes_on_from_a_checkpoint_is_the_one_never_stopped(
+    kind: str, stopped: int, tmp_path: Path
+) -> None:
+    steps = 2 if kind == "accumulated" else 1
+
+    def trainer(folder: str) -> CalibratedTrainer:
+        return CalibratedTrainer(
+            classifier(dropout=0.3),
+            arguments(
+                tmp_path / folder,
+                max_steps=9,
+                per_device_train_batch_size=10 // steps,
+                gradient_accumulation_steps=steps,
+                learning_rate=0.1,
+                save_strategy="steps",
+                save_steps=stopped,
+                train_sampling_strategy="random",
+            ),
+            train_dataset=sentences(40),
+            objective=OBJECTIVE if kind == "accumulated" else None,
+            calibration=CALIBRATION,
+            # Three batches for each four of the training data: passes end at other steps.
+            calibration_dataset=sentences(30, seed=1),
+            weight=cal.AdaptiveWeight() if kind == "adaptive" else 2.0,
+        )
+
+    whole = trainer("whole")  # a Trainer seeds when it is made, so each is made when it is needed
+    whole.train()
+    first = trainer("parts")
+    first.add_callback(StopAt(stopped))
+    first.train()
+    rest = trainer("parts")
+    rest.train(resume_from_checkpoint=True)
+    assert first.state.global_step == stopped
+    assert rest.state.global_step == 9
+    assert same(parameters(rest.model), parameters(whole.model))
+    assert rest.weight.state_dict() == whole.weight.state_dict()
+
+
+def test_a_checkpoint_without_a_place_begins_the_slice_anew(tmp_path: Path) -> None:
+    settings = arguments(tmp_path, max_steps=2, save_strategy="steps", save_steps=1)
+    plain = Trainer(classifier(), settings, train_dataset=sentences(48), callbacks=[StopAt(1)])
+    plain.train()
+    weight = GrowingWeight()
+    CalibratedTrainer(
+        classifier(),
+        settings,
+        train_dataset=sentences(48),
+        calibration=CALIBRATION,
+        calibration_dataset=sentences(24, seed=1),
+        weight=weight,
+    ).train(resume_from_checkpoint=True)
+    assert [told.step for told in weight.told] == [1]
+
+
 def test_an_adaptive_weight_is_refused_under_gradient_accumulation(tmp_path: Path) -> None:
     model = classifier()
     with pytest.raises(ValueError, match="AdaptiveWeight must see the held-out logits"):
@@ -292,6 +361,44 @@ def test_an_adaptive_weight_is_refused_under_gradient_accumulation(tmp_path: Pat
             calibration_dataset=sentences(24, seed=1),
             weight=cal.AdaptiveWeight(),
         )
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("where", ["fitted", "held out"])
+def test_a_batch_whose_every_label_is_ignored_costs_nothing(
+    where: str, steps: int, tmp_path: Path
+) -> None:
+    fitted, held_out = sentences(16), sentences(16, seed=1)
+    for sample in (fitted if where == "fitted" else held_out)[4:8]:
+        sample["labels"] = torch.tensor(-100)
+    model = classifier()
+    trainer = CalibratedTrainer(
+        model=model,
+        args=arguments(
+            tmp_path,
+            max_steps=4 // steps,
+            per_device_train_batch_size=4,
+            learning_rate=0.1,
+            gradient_accumulation_steps=steps,
+        ),
+        train_dataset=fitted,
+        objective=cal.Penalised(cal.nll, CALIBRATION, weight=1.0),
+        calibration=CALIBRATION,
+        weight=1.0,
+        calibration_dataset=held_out,
+    )
+    trainer.train()
+    assert all(x.isfinite().all() for x in model.state_dict().values())
+
+
+def test_a_loss_function_of_ignored_labels_is_zero() -> None:
+    logits = torch.randn(3, 4, requires_grad=True)
+    loss = loss_function(cal.Penalised(cal.nll, CALIBRATION, weight=1.0))
+    value = loss((logits,), torch.full((3,), -100))
+    value.backward()
+    assert value == 0
+    assert logits.grad is not None
+    assert not logits.grad.any()
 
 
 def test_the_slice_is_cycled_through(tmp_path: Path) -> None:
@@ -316,8 +423,12 @@ def test_calibration_and_its_data_come_together(tmp_path: Path) -> None:
 
 def test_metrics_are_those_of_the_package(predictions: cal.Predictions) -> None:
     found = calibration_metrics((predictions.logits.numpy(), predictions.labels.numpy()))
-    assert found["accuracy"] == pytest.approx(cal.accuracy(predictions).item())
-    assert found["ece"] == pytest.approx(cal.MEASURES["ece"](predictions).item())
+    assert found == {
+        "accuracy": pytest.approx(cal.accuracy(predictions).item()),
+        "nll": pytest.approx(cal.nll(predictions).item()),
+        "brier": pytest.approx(cal.brier(predictions).item()),
+        "ece": pytest.approx(cal.MEASURES["ece"](predictions).item()),
+    }
 
 
 def test_the_model_ends_with_the_evaluation_the_rule_chooses() -> None:
@@ -337,6 +448,82 @@ def test_the_model_ends_with_the_evaluation_the_rule_chooses() -> None:
     assert same(model.classifier.weight.data, kept[2].data)
     with pytest.raises(ValueError, match=r"got no eval_ece\. Pass compute_metrics"):
         callback.on_evaluate(*given, model=model, metrics={"eval_accuracy": 0.5})
+
+
+COURSE = ((0.80, 0.05), (0.812, 0.02), (0.815, 0.07), (0.81, 0.09))
+
+
+def judged_run(
+    folder: Path, course: tuple[tuple[float, float], ...], **settings: Any
+) -> tuple[Trainer, BestEpoch]:
+    """A run of four epochs whose evaluations are laid down in advance."""
+    left = iter(course)
+    callback = BestEpoch()
+
+    def measure(evaluated: Any) -> dict[str, float]:
+        right, wrong = next(left)
+        return {"accuracy": right, "ece": wrong}
+
+    defaults: dict[str, Any] = {"eval_strategy": "epoch", "save_strategy": "epoch"}
+    epochs: dict[str, Any] = {"max_steps": -1, "num_train_epochs": 4}
+    trainer = Trainer(
+        classifier(),
+        arguments(folder, learning_rate=0.1, **defaults, **epochs, **settings),
+        train_dataset=sentences(48),
+        eval_dataset=sentences(6, seed=1),
+        compute_metrics=measure,
+        callbacks=[callback],
+    )
+    return trainer, callback
+
+
+def test_the_best_epoch_of_a_resumed_run_may_be_one_before_the_interruption(
+    tmp_path: Path,
+) -> None:
+    whole, told = judged_run(tmp_path / "whole", COURSE)
+    whole.train()
+    first, _ = judged_run(tmp_path / "parts", COURSE[:3])
+    first.add_callback(StopAt(6))
+    first.train()
+    rest, callback = judged_run(tmp_path / "parts", COURSE[3:])
+    rest.train(resume_from_checkpoint=True)
+    assert callback.best is not None
+    assert callback.best.number == 1
+    assert repr(callback.epochs) == repr(told.epochs)
+    assert same(parameters(rest.model), parameters(whole.model))
+
+
+def test_epochs_are_found_where_the_arguments_say_or_missed(tmp_path: Path) -> None:
+    first, _ = judged_run(tmp_path / "first", COURSE[:2])
+    first.add_callback(StopAt(4))
+    first.train()
+    moved = shutil.copytree(tmp_path / "first" / "checkpoint-4", tmp_path / "moved")
+    second, callback = judged_run(
+        tmp_path / "second", COURSE[2:], resume_from_checkpoint=str(moved)
+    )
+    second.train(resume_from_checkpoint=str(moved))
+    assert len(callback.epochs) == 4
+    third, _ = judged_run(tmp_path / "third", COURSE[2:])
+    with pytest.raises(ValueError, match=r"must hold best_epoch\.safetensors with its 2 eval"):
+        third.train(resume_from_checkpoint=str(moved))
+    # A file of the same step that belongs to another run.
+    other, _ = judged_run(tmp_path / "third", COURSE[2:])
+    other.add_callback(StopAt(4))
+    other.train()
+    with pytest.raises(ValueError, match=r"got none in .*third/checkpoint-4"):
+        third.train(resume_from_checkpoint=str(moved))
+    (moved / "best_epoch.safetensors").write_bytes(b"half")
+    fourth, _ = judged_run(tmp_path / "fourth", COURSE[2:], resume_from_checkpoint=str(moved))
+    with pytest.raises(ValueError, match="must be a whole safetensors file"):
+        fourth.train(resume_from_checkpoint=str(moved))
+
+
+def test_a_second_run_of_the_same_trainer_forgets_the_first(tmp_path: Path) -> None:
+    trainer, callback = judged_run(tmp_path, COURSE + COURSE[2:])
+    trainer.train()
+    trainer.args.num_train_epochs = 2
+    trainer.train()
+    assert [epoch.accuracy for epoch in callback.epochs] == [0.815, 0.81]
 
 
 @pytest.mark.parametrize(

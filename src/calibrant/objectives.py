@@ -1,5 +1,10 @@
 """A criterion to descend: fit the labels, and pay for miscalibration."""
 
+from collections.abc import Callable
+from inspect import signature
+from numbers import Real
+from typing import Any
+
 from torch import Tensor, nn
 
 from ._checks import check_callable
@@ -39,8 +44,9 @@ class Penalised(nn.Module):
         ignore_index: int | None = None,
     ) -> None:
         super().__init__()
-        self.fit = check_callable("fit", fit)
-        self.calibration = check_callable("calibration", calibration)
+        self.fit = check_criterion("fit", fit)
+        self.calibration = check_criterion("calibration", calibration)
+        _check_weight(weight)
         self.weight = weight
         self.class_dim, self.ignore_index = class_dim, ignore_index
 
@@ -98,8 +104,9 @@ class LinearPenalised(nn.Module):
         chunk: int | None = None,
     ) -> None:
         super().__init__()
-        self.fit = check_callable("fit", fit)
-        self.calibration = check_callable("calibration", calibration)
+        self.fit = check_criterion("fit", fit)
+        self.calibration = check_criterion("calibration", calibration)
+        _check_weight(weight)
         self.weight = weight
         self.ignore_index, self.chunk = ignore_index, chunk
         self.scale, self.softcap = scale, softcap
@@ -129,6 +136,37 @@ class LinearPenalised(nn.Module):
     def extra_repr(self) -> str:
         """Name the parts where the module is printed."""
         return _described(self, "ignore_index", "scale", "softcap", "chunk")
+
+
+def check_criterion(name: str, criterion: Criterion) -> Criterion:
+    """Something to call with predictions and nothing else; a torch loss takes logits and labels."""
+    check_callable(name, criterion)
+    called: Callable[..., Any] = (
+        criterion.forward if isinstance(criterion, nn.Module) else criterion
+    )
+    try:
+        # Without a look at what is wrapped: measures say themselves how they are lifted.
+        taken = signature(called, follow_wrapped=False)
+    except (TypeError, ValueError):  # what is not written in Python may not tell
+        return criterion
+    try:
+        taken.bind(None)
+    except TypeError as wrong:
+        raise TypeError(
+            f"{name} must be a criterion, which takes predictions alone; got "
+            f"{name_of(criterion)}, which takes {', '.join(taken.parameters)}. For cross-entropy "
+            "use nll; for another loss, lambda predictions: loss(predictions.logits, "
+            "predictions.labels)."
+        ) from wrong
+    return criterion
+
+
+def _check_weight(weight: object) -> None:
+    if isinstance(weight, bool) or not isinstance(weight, Real | Tensor):
+        raise TypeError(
+            f"weight must be a number; got {type(weight).__name__}. "
+            "One that finds itself, such as AdaptiveWeight(), is for fit_interleaved."
+        )
 
 
 def _described(objective: Penalised | LinearPenalised, *settings: str) -> str:

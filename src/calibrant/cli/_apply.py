@@ -8,7 +8,7 @@ import typer
 from ..logs import recalibrate_log
 from ..recalibration import Recalibrator
 from . import _options as options
-from ._output import as_json, check_writable, write
+from ._output import as_json, check_apart, check_writable, write
 from ._progress import reading
 
 APPLY_EXAMPLES = """
@@ -39,6 +39,7 @@ def apply(
     does not grow with the file.
     """
     check_writable(out)
+    check_apart(out, file, model)
     recalibrator = Recalibrator.load(model)
     with reading(file.name) as progress:
         rows = recalibrate_log(

@@ -57,6 +57,16 @@ def check_writable(out: Path | None) -> None:
         raise ValueError(f"--out must be a file in a folder that exists; got {str(out)!r}.")
 
 
+def check_apart(out: Path, *read: Path) -> None:
+    """What is read must still be there afterwards, by whatever name `out` calls it."""
+    for file in read:
+        if out.exists() and file.exists() and out.samefile(file):
+            raise ValueError(
+                f"--out must not be a file that is read; got {str(out)!r}, which is {file.name!r}. "
+                "Write to another name."
+            )
+
+
 def write(text: str, out: Path | None) -> None:
     """To the standard output; into a file, the whole text or none of it."""
     if out is None:

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import asdict
-from math import nan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from ..logs import Batch
 from ..recalibration import RECALIBRATORS, FitReport, Recalibrator, as_logits
 from . import _options as options
 from ._limits import crossed, parse_limits
-from ._output import as_json, check_writable, write
+from ._output import as_json, check_apart, check_writable, write
 from ._progress import reading, working
 
 RECALIBRATE_EXAMPLES = """
@@ -83,6 +82,7 @@ def recalibrate(
     limits = parse_limits(fail_above or [])
     crossed(limits, dict.fromkeys(_JUDGED, 0.0) if folds else {})
     check_writable(out)
+    check_apart(out, file)
     if out.suffix != ".safetensors":
         raise ValueError(f"--out must end in .safetensors; got {out.name!r}.")
     settings: dict[str, Any] = {
@@ -101,7 +101,7 @@ def recalibrate(
         recalibrator.fit(_logits(told), told.truth, weights=told.weights, folds=folds)
     recalibrator.save(out)
     report = recalibrator.report_
-    broken = crossed(limits, _after(report))
+    broken = _broken(limits, report)
     if json:
         found = {"model": str(out), "learnt": _learnt(recalibrator), **asdict(report)}
         write(as_json(found), None)
@@ -124,12 +124,15 @@ def _logits(told: Batch) -> Tensor:
     return told.forecast if told.kind == "logits" else as_logits(told.forecast)
 
 
-def _after(report: FitReport) -> dict[str, float]:
-    """What limits are held against; above any where a fold could not be fitted."""
-    found = (report.nll_after, report.ece_after)
-    return {
-        name: nan if value is None else value for name, value in zip(_JUDGED, found, strict=True)
-    }
+def _broken(limits: dict[str, float], report: FitReport) -> list[str]:
+    """A sentence for each limit that is not kept; none is where a fold could not be fitted."""
+    if report.nll_after is None or report.ece_after is None:
+        return [
+            f"{name} must be at most {limit:g} on held-out folds; it is not known, since one of "
+            "them could not be fitted, for the reason given."
+            for name, limit in limits.items()
+        ]
+    return crossed(limits, dict(zip(_JUDGED, (report.nll_after, report.ece_after), strict=True)))
 
 
 def _learnt(recalibrator: Recalibrator) -> dict[str, float]:

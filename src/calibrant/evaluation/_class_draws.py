@@ -23,6 +23,11 @@ class OverClasses(AlongRay):
     norm: float
     most: int | None = None
 
+    @property
+    def highest(self) -> float:
+        """The gaps of a sample, over all classes, come to two at most, and so do their squares."""
+        return float((2 / self.classes) ** (1 / self.norm))
+
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """Class by class."""
         return self._combine(lambda one: one.draw(weights))

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from ..measures import MEASURES
 from ..measures._precision import widened
 from ..predictions import Predictions
 from ..scores import SCORES
+from . import _inputs as inputs
+from ._as_predictions import as_predictions
 from ._paired import Ray, paired_interval, paired_p_value
 from ._resampled import AlongRay
 from ._rows import rows_of_events
@@ -31,6 +34,9 @@ COMPARED: dict[str, Criterion] = {
 # Plug-in errors: so biased near calibration that their resamples need a truth to scatter around.
 _BIASED = ("ece", "mce", "label_binned_ece", "debiased_ece")
 
+# How far two models can be apart; the errors of a ray say so themselves.
+_FURTHEST = {"accuracy": 1.0, "brier": 2.0, "ks_error": 1.0, "esd": 1.0}
+
 _WIDTH = 80
 _HEADER = ("criterion", "first", "second", "difference", "low", "high", "p-value")
 
@@ -45,6 +51,11 @@ class Difference:
     low: float
     high: float
     p_value: float
+
+    def within(self, furthest: float) -> "Difference":
+        """The same, the interval without differences that no two models can have."""
+        low, high = (min(max(end, -furthest), furthest) for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
 
 
 @dataclass(frozen=True)
@@ -149,14 +160,18 @@ def compare(
         raise ValueError(
             f"draws must be at least 1 and level between 0 and 1; got {draws} and {level}."
         )
-    tables = [torch.as_tensor(table).detach() for table in (first, second)]
+    named = {"first": first, "second": second}
+    tables = [inputs.tensor(name, table) for name, table in named.items()]
     if tables[0].shape != tables[1].shape:
         raise ValueError(
             "first and second must have one shape, the same samples and classes; got "
             f"{tuple(tables[0].shape)} and {tuple(tables[1].shape)}."
         )
-    make = Predictions.from_probabilities if probabilities else Predictions
-    models = [make(table, torch.as_tensor(labels)) for table in tables]
+    indices = inputs.class_indices(labels, tables[0].device)
+    models = [
+        as_predictions(table, indices, probabilities=probabilities, name=name)
+        for name, table in zip(named, tables, strict=True)
+    ]
     ones = torch.ones(len(tables[0]), dtype=models[0].confidence.dtype, device=tables[0].device)
     rays = [_rays(model, criteria, *widened(ones)) for model in models]
     drawn: dict[str, list[Tensor]] = {name: [] for name in criteria}
@@ -176,9 +191,10 @@ def compare(
             moved = torch.cat(drawn[name], dim=1)
             one = Ray.of(first_value, rays[0][name], moved[0])
             other = Ray.of(second_value, rays[1][name], moved[1])
-            rows[name] = _of_rays(one, other, level)
+            rows[name] = _of_rays(one, other, level).within(rays[0][name].highest)
         else:
-            rows[name] = _difference(first_value, second_value, torch.cat(drawn[name]), level)
+            found = _difference(first_value, second_value, torch.cat(drawn[name]), level)
+            rows[name] = found.within(_furthest(criterion))
     return Comparison(rows, n=len(ones), draws=draws, level=level)
 
 
@@ -193,6 +209,10 @@ def _rays(
     rows = rows_of_events(predictions.confidence, predictions.correct, ones, None, bins=15)
     found = {name: rows[row].resampled for name, row in known.items() if row is not None}
     return {name: each for name, each in found.items() if isinstance(each, AlongRay)}
+
+
+def _furthest(criterion: Criterion) -> float:
+    return next((far for name, far in _FURTHEST.items() if criterion == COMPARED[name]), inf)
 
 
 def _judge_all(

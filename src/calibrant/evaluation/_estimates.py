@@ -51,7 +51,9 @@ def estimates(
             scales = row.resampled.scales_like(weights)
             # What rounding leaves of a truth of zero is zero.
             truth = torch.where((at := row.resampled.truth(scales)) > 1e-8, at, 0)
-            low, high = inverted(value, resamples, truth, level)
+            ends = inverted(value, resamples, truth, level)
+            # Beyond its last place the ray goes on, also where no truth can be.
+            low, high = (min(end, row.resampled.highest) for end in ends)
         else:
             low, high = percentile(resamples, level)
         found[name] = Estimate(value, low, high, limits[name])

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .._checks import check_probabilities, check_weights
+from .._checks import check_weights
 from ..measures._precision import widened, widest
 from ..predictions import Predictions
 from ..scores import nll
 from . import _inputs as inputs
+from ._as_predictions import as_predictions
 from ._estimates import estimates
 from ._evaluation import Evaluation
 from ._inputs import Numbers
@@ -55,7 +56,9 @@ def evaluate(
     """
     inputs.check_settings(bins, draws, level)
     told = inputs.tensor("logits", logits)
-    predictions = _predictions(told, inputs.tensor("labels", labels, told.device), probabilities)
+    indices = inputs.class_indices(labels, told.device)
+    predictions = as_predictions(told, indices, probabilities=probabilities)
+    inputs.check_enough(len(predictions))
     counted = inputs.as_weights(weights, told)
     check_weights(counted, told)
 
@@ -114,18 +117,6 @@ def evaluate_events(
         return means | rows_of_events(chance, happened, everyone, some, bins)
 
     return _evaluation(rows, counted, sure, groups, draws, level, seed, bins)
-
-
-def _predictions(told: Tensor, labels: Tensor, probabilities: bool) -> Predictions:
-    if told.is_floating_point():
-        inputs.check_no_nan("probabilities" if probabilities else "logits", told)
-    build = Predictions.from_probabilities if probabilities else Predictions
-    predictions = build(told, labels)
-    if probabilities:
-        check_probabilities(predictions.probs)  # every row, also of a table of many
-    inputs.check_labels_in_range(predictions.labels, predictions.classes)
-    inputs.check_enough(len(predictions))
-    return predictions
 
 
 def _evaluation(

@@ -21,6 +21,11 @@ def events(forecasts: Forecasts) -> tuple[Float[Tensor, " n"], Float[Tensor, " n
     if isinstance(forecasts, Predictions):
         refuse_weights(forecasts)
         forecasts = forecasts.confidence, forecasts.correct
+    if not isinstance(forecasts, tuple | list) or len(forecasts) != 2:
+        raise TypeError(
+            "forecasts must be Predictions or a pair (confidence, outcome); got "
+            f"{type(forecasts).__name__}. Pass every event of the window, not a summary of them."
+        )
     names = ("confidence", "outcome")
     confidence, outcome = (tensor(*pair).cpu() for pair in zip(names, forecasts, strict=True))
     check_events(confidence, outcome)

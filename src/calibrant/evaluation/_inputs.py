@@ -1,6 +1,6 @@
 """What `evaluate` takes, made into tensors; one sentence where it cannot be."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from torch import Tensor
 from ..measures._precision import widest
 
 Numbers = Tensor | NDArray[Any] | Sequence[Any]
+
+_WITHOUT_GROUP = "Give samples without a group one of their own, or leave them out."
 
 # The fewest samples from which anything can be said about spread.
 _FEWEST = 3
@@ -28,6 +30,25 @@ def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
             f"{name} must be a torch tensor or a NumPy array of numbers; "
             f"got {type(x).__name__}. Pass np.asarray({name}, dtype=float)."
         ) from wrong
+
+
+def class_indices(labels: Numbers, device: torch.device | None = None) -> Tensor:
+    """Labels as a tensor; whoever passes names is told how they become indices."""
+    try:
+        told = tensor("labels", labels, device)
+    except TypeError as wrong:
+        first = next(iter(labels), labels) if isinstance(labels, Iterable) else labels
+        raise TypeError(
+            "labels must be class indices, whole numbers counted from 0; got "
+            f"{type(first).__name__} {str(first)!r}. Map names to indices first, for instance "
+            "np.searchsorted(model.classes_, labels)."
+        ) from wrong
+    if told.is_floating_point() and not isinstance(labels, Tensor):
+        raise TypeError(
+            f"labels must be integers, the index of each true class; got {told.dtype}. "
+            "Pass np.asarray(labels, dtype=int) if they hold whole numbers."
+        )
+    return told
 
 
 def as_weights(weights: Numbers | None, like: Tensor) -> Tensor | None:
@@ -117,7 +138,19 @@ def members(groups: Numbers, n: int) -> dict[str, NDArray[np.int64]]:
         raise ValueError(
             f"groups must hold one entry per sample, {n} in all; got shape {names.shape}."
         )
-    found = {str(name): np.flatnonzero(names == name) for name in np.unique(names)}
+    try:
+        different = np.unique(names)
+    except TypeError as wrong:  # what cannot be put in order, such as None among names
+        kinds = ", ".join(sorted({type(name).__name__ for name in names}))
+        raise TypeError(
+            f"groups must be all names or all numbers; got {kinds}. {_WITHOUT_GROUP}"
+        ) from wrong
+    if bool((names != names).any()):
+        raise ValueError(
+            "groups must hold a name or a number for every sample; got NaN for "
+            f"{int((names != names).sum())}. {_WITHOUT_GROUP}"
+        )
+    found = {str(name): np.flatnonzero(names == name) for name in different}
     for name, own in found.items():
         check_enough(len(own), f" in every group, also in {name!r}")
     return found

@@ -64,6 +64,11 @@ class AlongRay(Resampled):
 
     scales: tuple[float, ...] = SCALES
 
+    @property
+    def highest(self) -> float:
+        """No truth lies above it, nor below zero: gaps lie between -1 and 1."""
+        return 1.0
+
     def scales_like(self, other: Tensor) -> Float[Tensor, " scales"]:
         """The places of the ray, as a tensor beside another."""
         return torch.tensor(self.scales, dtype=other.dtype, device=other.device)

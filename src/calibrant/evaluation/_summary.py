@@ -1,14 +1,18 @@
 """Any number of predictions in fixed memory, to be added up in any order."""
 
+from math import isnan
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import HALF, check_bins
+from .._checks import is_readable
 from ..measures._binned import gap_norm
 from ..predictions import Predictions
 from ..scores import accuracy, brier, nll
 from . import _inputs as inputs
+from ._as_predictions import check_confidences, check_not_probabilities
 from ._cells import Bounded, Cells
 
 # Cells are of equal width in log-odds, up to where a float32 confidence becomes exactly one.
@@ -72,12 +76,18 @@ class Summary:
 
     @torch.no_grad()
     def update(self, logits: Tensor, labels: Tensor) -> "Summary":
-        """Add a batch; returns the summary itself."""
+        """Add a batch of logits; returns the summary itself. For probabilities see `add`."""
+        if isinstance(logits, Tensor) and is_readable(logits):
+            check_not_probabilities("logits", logits, "Pass as_logits(probabilities).")
         return self.add(Predictions(logits, labels))
 
     @torch.no_grad()
     def add(self, predictions: Predictions) -> "Summary":
-        """Add predictions in any form that `Predictions` takes, without weights."""
+        """Add predictions in any form that `Predictions` takes, without weights.
+
+        A row that is no forecast, such as one of NaN, is refused and nothing is added. On a
+        device rows are not looked at, since that would make it wait; `values` refuses then.
+        """
         if predictions.weights is not None:
             raise ValueError("a summary counts every sample once; got weights. Leave them out.")
         if self.classes is None:
@@ -90,6 +100,8 @@ class Summary:
                 f"predictions must have {self.classes} classes, like the summary; "
                 f"got {predictions.classes}. Make a Summary({predictions.classes}) for them."
             )
+        if is_readable(predictions.confidence):
+            check_confidences(predictions.confidence)
         each = (
             torch.ones_like(predictions.confidence),
             accuracy.per_sample(predictions),
@@ -173,6 +185,11 @@ class Summary:
         if n < 3:
             raise ValueError(f"a summary must hold at least 3 samples to be judged; got {n}.")
         _, *means = (self.state["totals"] / n).tolist()
+        if any(map(isnan, means)):
+            raise ValueError(
+                f"a summary must be of numbers; got NaN in at least one of its {n} rows. Add them "
+                "anew from the CPU, where the row is named."
+            )
         last = "mean_confidence" if self.classes is None else "mean_entropy"
         named = dict(zip(("accuracy", "nll", "brier", last), means, strict=True))
         exact = {name: Bounded(value) for name, value in named.items()}

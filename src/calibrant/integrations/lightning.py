@@ -17,9 +17,11 @@ from ..training._keeper import Keeper
 from ..training._parallel import of_all_ranks
 from ..training._selection import Selection
 from ..training._weight import CalibrationStatistics, WatchingWeight, Weight, as_weight
+from ._kept_epochs import judged_epochs
 
 PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 _WEIGHT = "calibrant_weight"  # its place in a checkpoint
+_PARTS = ("fit", "calibration")  # of a batch
 
 
 def interleaved_loader(
@@ -34,7 +36,8 @@ def interleaved_loader(
     An epoch ends with the longer loader, so let the slice have fewer batches.
     """
     combined = import_module(f"{_package_of(owner)}.utilities.combined_loader").CombinedLoader
-    return combined({"fit": train_loader, "calibration": calibration_loader}, "max_size_cycle")
+    pair = dict(zip(_PARTS, (train_loader, calibration_loader), strict=True))
+    return combined(pair, "max_size_cycle")
 
 
 class Interleaved:
@@ -56,9 +59,22 @@ class Interleaved:
     calibration: Any
     weight: Any
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """The module it adds to must come after it, or its own step would never be taken."""
+        super().__init_subclass__(**settings)
+        before = cls.__mro__[: cls.__mro__.index(Interleaved)]
+        for kind in before:
+            if not issubclass(kind, Interleaved) and "training_step" in vars(kind):
+                raise TypeError(
+                    f"Interleaved must stand before the module it adds to; got {cls.__name__} "
+                    f"with {kind.__name__} before it. Write "
+                    f"class {cls.__name__}(Interleaved, {kind.__name__})."
+                )
+
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         """The loss of your module on its batch, and the weighted calibration of the other."""
         module: Any = self
+        self._check(batch)
         output = super().training_step(batch["fit"], batch_idx)  # type: ignore[misc]
         loss: Tensor = output["loss"] if isinstance(output, dict) else output
         logits, labels = self.predict_held_out(batch["calibration"])
@@ -80,6 +96,21 @@ class Interleaved:
         )
         module.log("calibration", value.detach())
         return output | {"loss": total} if isinstance(output, dict) else total
+
+    def _check(self, batch: Any) -> None:
+        """What a step needs is there."""
+        for name, example in (("calibration", "top_label(rooted(esd))"), ("weight", "4.0")):
+            if not hasattr(self, name):
+                raise TypeError(
+                    f"{type(self).__name__} must have a calibration and a weight; got no {name}. "
+                    f"Write {name} = {example} in the class."
+                )
+        if not (isinstance(batch, dict) and set(batch) >= set(_PARTS)):
+            raise TypeError(
+                f"Interleaved must be given batches with {' and '.join(_PARTS)}; got "
+                f"{type(batch).__name__}. Pass trainer.fit the loader "
+                "interleaved_loader(trainer, train_loader, calibration_loader)."
+            )
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """What the weight has learnt goes with the rest."""
@@ -146,10 +177,7 @@ class _BestEpoch:
         return {"epochs": judged, "kept": self.keeper.kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.epochs = [
-            Epoch(number, float("nan"), accuracy=right, error=wrong)
-            for number, (right, wrong) in enumerate(state["epochs"])
-        ]
+        self.epochs = judged_epochs(state["epochs"])
         self.keeper.kept = state["kept"]
 
 

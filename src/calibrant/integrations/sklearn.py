@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..recalibration import BestOf, as_logits
+from ..recalibration import BestOf, Recalibrator, as_logits
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -37,8 +37,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     - `estimator`: any classifier with `predict_proba` or `decision_function`. One that is fitted
       already is wrapped in scikit-learn's `FrozenEstimator`, and `fit` given held-out samples.
-    - `recalibrator`: any of `RECALIBRATORS`; `BestOf()` if not given, which changes nothing where
-      nothing helps.
+    - `recalibrator`: a recalibrator, such as `TemperatureScaling()`; `BestOf()` if not given,
+      which changes nothing where nothing helps.
     - `cv`: number of folds, or any splitter of scikit-learn.
 
     After `fit`: `estimator_`, `recalibrator_` (whose `report_` is not judged on folds of its own)
@@ -60,6 +60,11 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RecalibratedClassifier":
         """Fit the recalibrator on folds, then the classifier on everything."""
+        if not (self.recalibrator is None or isinstance(self.recalibrator, Recalibrator)):
+            raise TypeError(
+                "recalibrator must be one that is made, such as TemperatureScaling(), or None; got "
+                f"{self.recalibrator!r}. For a name pass RECALIBRATORS[name]()."
+            )
         check_classification_targets(y)
         X, y = indexable(X, column_or_1d(y, warn=True))
         if sample_weight is not None:

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 from ..criteria import Criterion
 from ..measures import MEASURES
 from ..predictions import Predictions
-from ..scores import accuracy
+from ..scores import accuracy, brier, nll
 from ..training._accumulation import Share, accumulate, logit_gradients
-from ..training._history import Epoch
-from ..training._keeper import Keeper
+from ..training._checkpoint import Checkpoint
 from ..training._parallel import (
     is_parallel,
     objective_of_all_ranks,
@@ -21,19 +20,21 @@ from ..training._parallel import (
     unsynchronised,
 )
 from ..training._random import restore_random_state
-from ..training._selection import Selection
 from ..training._stream import Stream
 from ..training._weight import CalibrationStatistics, WatchingWeight, Weight, as_weight
 
 try:
-    from transformers import Trainer, TrainerCallback
+    from transformers import Trainer
+
+    from ._best_epoch import BestEpoch as BestEpoch
 except ImportError as missing:
     raise ImportError(
         "the Trainer adapter needs transformers: pip install 'calibrant[transformers]'"
     ) from missing
 
 Objective = Callable[[Tensor, Tensor], Tensor]
-_WEIGHT = "calibration_weight.pt"  # beside Trainer's own files of a checkpoint
+# Beside Trainer's own files of a checkpoint; of the stream, one for each process.
+_WEIGHT, _STREAM = "calibration_weight.pt", "calibration_stream_{}.pt"
 
 
 def rows(
@@ -51,7 +52,7 @@ def rows(
     if causal:
         logits, labels = logits[:, :-1], labels[:, 1:]
     logits, labels = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
-    kept = labels != ignore_index
+    kept = labels.long() != ignore_index  # of narrow integers -100 is another number
     return logits[kept], labels[kept]
 
 
@@ -71,17 +72,41 @@ def loss_function(objective: Objective, *, causal: bool = False) -> Callable[...
         outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
         logits, labels = rows(_logits_of(outputs), labels, causal=causal)
-        loss = objective(logits, labels)
+        loss = objective(logits, labels) if len(labels) else _nothing(logits)
         return loss if num_items_in_batch is None else loss * len(labels) / num_items_in_batch
 
     return compute_loss
 
 
+def _nothing(logits: Tensor) -> Tensor:
+    """The loss of a batch whose every label is ignored."""
+    return 0 * logits.sum()
+
+
+def _predictions(logits: Tensor, labels: Tensor) -> Predictions:
+    """Of a batch whose every label is ignored there are none, which is no mistake."""
+    if len(labels) == 0:
+        return Predictions._unchecked(logits, labels, None)
+    return Predictions(logits, labels)
+
+
 def calibration_metrics(evaluated: Any) -> dict[str, float]:
-    """Accuracy and ECE of a classifier, for `Trainer(compute_metrics=...)`."""
+    """Accuracy, NLL, Brier score and ECE, for `Trainer(compute_metrics=...)`.
+
+    By token where there are tokens; labels of -100 are left out.
+
+    >>> logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 0, 0])
+    >>> {name: round(value, 3) for name, value in calibration_metrics((logits, labels)).items()}
+    {'accuracy': 0.667, 'nll': 0.496, 'brier': 0.367, 'ece': 0.299}
+    """
     logits, labels = (torch.as_tensor(part) for part in evaluated)
     predictions = Predictions(*rows(logits, labels))
-    criteria: dict[str, Criterion] = {"accuracy": accuracy, "ece": MEASURES["ece"]}
+    criteria: dict[str, Criterion] = {
+        "accuracy": accuracy,
+        "nll": nll,
+        "brier": brier,
+        "ece": MEASURES["ece"],
+    }
     return {name: float(criterion(predictions)) for name, criterion in criteria.items()}
 
 
@@ -106,8 +131,9 @@ class CalibratedTrainer(Trainer):
     over micro-batches where it should average: `objective=torch.nn.functional.cross_entropy`
     does not depend on it.
 
-    Labels of -100 are left out. All other arguments are Trainer's. What a weight has learnt is
-    kept beside the optimiser in Trainer's checkpoints. To build on another trainer, name both:
+    Labels of -100 are left out. All other arguments are Trainer's. Trainer's checkpoints also hold
+    what a weight has learnt and the place in the calibration data, so a run that was interrupted
+    goes on as if it had not been. To build on another trainer, name both:
     `class Mine(CalibratedTrainer, SFTTrainer)`.
     """
 
@@ -137,22 +163,32 @@ class CalibratedTrainer(Trainer):
                 "they come in parts. Take one step per batch, or a weight that is a number."
             )
         self.causal = causal
+        self._batches: list[Any] = []
         self._shares: list[Share] = []
-        self._held_out: Iterator[Any] | None = None
+        self._stream: Stream | None = None
+        self._held_out: Iterator[Any] = iter(())
         self._seen: dict[str, float] = {}
         if objective is not None:
             self.loss_is_scaled_for_ga = True  # it is that of the whole batch
 
     def get_batch_samples(self, *args: Any, **settings: Any) -> Any:
-        """The micro-batches of a step, gone through once where the objective needs them all."""
+        """The micro-batches of a step, remembered where the objective needs them all."""
         batches, items = super().get_batch_samples(*args, **settings)
-        if self.objective is not None and len(batches) > 1:
-            model = self.model_wrapped.train()
+        if self.objective is not None:
+            self._batches = list(batches)
+        return batches, items
+
+    def _go_through_all(self, model: nn.Module, objective: Objective) -> None:
+        """The first pass over the micro-batches of a step, if there are several.
+
+        Not before the step begins: a resumed run restores its generators once it has its batches.
+        """
+        batches, self._batches = self._batches, []
+        if len(batches) > 1:
             loss, self._shares = logit_gradients(
-                model, batches, self.objective, forward=self._forward
+                model.train(), batches, objective, forward=self._forward
             )
             self._share_of_loss = loss / len(batches)
-        return batches, items
 
     def compute_loss(
         self,
@@ -170,7 +206,10 @@ class CalibratedTrainer(Trainer):
         outputs, labels = self._outputs(model, inputs)
         logits, labels = rows(_logits_of(outputs), labels, causal=self.causal)
         if share is None:
-            loss = objective_of_all_ranks(self.objective, is_parallel(model))(logits, labels)
+            together = is_parallel(model)
+            judged = objective_of_all_ranks(self.objective, together)
+            # Beside other processes it must ask them, whatever it has itself.
+            loss = judged(logits, labels) if len(labels) or together else _nothing(logits)
         else:
             sent = (logits * share.gradient).sum()  # has the gradient of the whole, by these logits
             loss = sent - sent.detach() + self._share_of_loss
@@ -178,6 +217,8 @@ class CalibratedTrainer(Trainer):
 
     def training_step(self, model: nn.Module, *args: Any, **settings: Any) -> Tensor:
         """Trainer's step and, with the last micro-batch, the calibration of a held-out batch."""
+        if self.objective is not None:
+            self._go_through_all(model, self.objective)
         if self.calibration is None or not self.accelerator.sync_gradients:
             loss: Tensor = super().training_step(model, *args, **settings)
             return loss
@@ -187,14 +228,14 @@ class CalibratedTrainer(Trainer):
         return loss
 
     def _calibrate(self, model: nn.Module, calibration: Criterion, fit: Tensor) -> None:
-        if self._held_out is None:
-            self._held_out = Stream(self._loader_of(self.calibration_dataset)).endless()
+        if self._stream is None:
+            self._begin_stream()
         steps = self.args.gradient_accumulation_steps
         batches = [self._prepare_inputs(next(self._held_out)) for _ in range(steps)]
         seen: dict[str, Any] = {}
 
         def priced(logits: Tensor, labels: Tensor) -> Tensor:
-            seen["held_out"] = Predictions(logits, labels)
+            seen["held_out"] = _predictions(logits, labels)
             seen["calibration"] = calibration(seen["held_out"])
             if isinstance(self.weight, WatchingWeight):
                 self.weight.watch(seen["calibration"], seen["held_out"])
@@ -213,23 +254,46 @@ class CalibratedTrainer(Trainer):
             CalibrationStatistics(
                 calibration=value,
                 fit=fit.detach(),
-                held_out=Predictions(own.logits.detach(), own.labels),
+                held_out=_predictions(own.logits.detach(), own.labels),
                 step=self.state.global_step,
             )
         )
         self._seen = {"calibration": float(value), "weight": self.weight.value}
 
+    def _begin_stream(self, place: dict[str, Any] | None = None) -> None:
+        """Read the calibration data from the beginning, or go on at a place in them."""
+        loader = self._loader_of(self.calibration_dataset)
+        self._stream = Stream(loader)
+        if place is not None:
+            # Accelerate's loaders count their passes themselves, and shuffle by the count.
+            if hasattr(loader, "set_epoch"):
+                loader.set_epoch(place["passes"] - 1)
+            self._stream.load_state_dict(place)
+        self._held_out = self._stream.endless()
+
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
+        folder = Path(output_dir)
+        folder.mkdir(parents=True, exist_ok=True)  # the first process may not have got there yet
         learnt = self.weight.state_dict()
         if learnt and self.args.should_save:
-            torch.save(learnt, Path(output_dir) / _WEIGHT)
+            Checkpoint(folder / _WEIGHT).write({"weight": learnt})
+        if self._stream is not None:
+            place = {"held_out": self._stream.state_dict()}
+            Checkpoint(folder / _STREAM.format(self.args.process_index)).write(place)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
-        kept = None if checkpoint is None else Path(checkpoint) / _WEIGHT
-        if kept is not None and kept.exists():
-            self.weight.load_state_dict(torch.load(kept, weights_only=True, map_location="cpu"))
+        if checkpoint is None:
+            return
+        folder = Path(checkpoint)
+        learnt = Checkpoint(folder / _WEIGHT).read()
+        if learnt is not None:
+            self.weight.load_state_dict(learnt["weight"])
+        self._stream = None
+        place = Checkpoint(folder / _STREAM.format(self.args.process_index)).read()
+        if place is not None and self.calibration is not None:
+            self._begin_stream(place["held_out"])
 
     def log(self, logs: dict[str, float], *args: Any, **settings: Any) -> None:
         """Trainer's log, with the calibration loss and its weight beside the loss."""
@@ -251,44 +315,6 @@ class CalibratedTrainer(Trainer):
             return self.get_train_dataloader()
         finally:
             self.train_dataset = majority
-
-
-class BestEpoch(TrainerCallback):
-    """Leaves the model with the weights of the evaluation that the papers' rule chooses.
-
-    - `selection`: the rule; its `measure` is not used, since `compute_metrics` measures.
-    - `accuracy`, `error`: what `compute_metrics` calls them, as `calibration_metrics` does by
-      default.
-    """
-
-    def __init__(
-        self,
-        selection: Selection | None = None,
-        *,
-        accuracy: str = "eval_accuracy",
-        error: str = "eval_ece",
-    ) -> None:
-        self.keeper, self.epochs = Keeper(selection or Selection()), list[Epoch]()
-        self.names = (accuracy, error)
-        self.best: Epoch | None = None
-
-    def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Take note of an evaluation."""
-        metrics = given["metrics"]
-        missing = [name for name in self.names if name not in metrics]
-        if missing:
-            raise ValueError(
-                f"evaluation must give {' and '.join(self.names)}; got no {missing[0]}. "
-                "Pass compute_metrics=calibration_metrics to the Trainer."
-            )
-        right, wrong = (float(metrics[name]) for name in self.names)
-        self.epochs.append(Epoch(len(self.epochs), float("nan"), accuracy=right, error=wrong))
-        self.keeper.keep(self.epochs, given["model"])
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Put back the best."""
-        if self.epochs:
-            self.best = self.keeper.restore_best(self.epochs, given["model"])
 
 
 def _logits_of(outputs: Any) -> Tensor:

@@ -82,7 +82,8 @@ class BestOf(Recalibrator):
         outcome = best._fit(predictions)
         self.best_ = best
         self._learn(chosen_=torch.tensor(chosen, device=predictions.logits.device))
-        return Outcome(outcome.converged, outcome.iterations, " ".join([reason, *refused]))
+        said = [reason, outcome.message, *refused]
+        return Outcome(outcome.converged, outcome.iterations, " ".join(filter(None, said)))
 
     def _candidates(self) -> Sequence[Recalibrator]:
         if self.candidates is None:

@@ -50,13 +50,13 @@ class EnsembleTemperatureScaling(Recalibrator):
     weights_: Tensor
 
     def _fit(self, predictions: Predictions) -> Outcome:
-        beta, _ = likeliest(predictions)
+        beta, likely = likeliest(predictions)
         scaled = Scaled(predictions)
         chances = torch.stack([_true_chance(scaled, beta), _true_chance(scaled, 1.0)], dim=1)
         uniform = chances.new_full((len(chances), 1), 1 / predictions.classes)
         weights, steps, gap = mixture(torch.cat([chances, uniform], dim=1), scaled.share)
         self._learn(temperature_=1 / beta, weights_=weights)
-        return Outcome(converged=gap <= _GAP, iterations=steps)
+        return Outcome(converged=gap <= _GAP, iterations=steps, message=likely.message)
 
     def _transform(self, logits: Float[Tensor, "n classes"]) -> Float[Tensor, "n classes"]:
         temperature, weights = self.temperature_.to(logits.dtype), self.weights_.to(logits.dtype)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..criteria import top_label
 from ..measures import ece
+from ..measures._precision import widened
 from ..predictions import Predictions
 from ..scores import nll
 from ._folds import fold_index
@@ -19,9 +20,17 @@ if TYPE_CHECKING:
 
 
 def judged(
-    recalibrator: "Recalibrator", predictions: Predictions, outcome: Outcome, folds: int
+    recalibrator: "Recalibrator",
+    predictions: Predictions,
+    outcome: Outcome,
+    folds: int,
+    *,
+    events: bool,
 ) -> FitReport:
-    """The report of a fit, with its cross-validated before and after."""
+    """The report of a fit, with its cross-validated before and after.
+
+    - `events`: whether the second of two classes is an event, of which one score was given.
+    """
     report = FitReport(
         method=repr(recalibrator),
         n=len(predictions),
@@ -38,13 +47,38 @@ def judged(
     except ValueError as refusal:
         reason = f"Not judged on held-out folds, since one could not be fitted: {refusal}"
         return replace(report, message=f"{outcome.message} {reason}".strip())
+    harm = _harm(predictions, held_out)
+    error = _of_events if events else top_label(ece)
     return replace(
         report,
+        message=f"{outcome.message} {harm}".strip(),
         folds=int(part.max()) + 1,
         nll_before=nll(predictions).item(),
         nll_after=nll(held_out).item(),
-        ece_before=top_label(ece)(predictions).item(),
-        ece_after=top_label(ece)(held_out).item(),
+        ece_before=error(predictions).item(),
+        ece_after=error(held_out).item(),
+    )
+
+
+def _of_events(predictions: Predictions) -> Tensor:
+    """As `evaluate_events` has it: the chance of the event, also where it is below one half."""
+    chance = predictions.probs[:, 1]
+    return ece(chance, predictions.labels.to(chance), weights=predictions.weights)
+
+
+def _harm(before: Predictions, after: Predictions) -> str:
+    """A sentence where the likelihood falls by more than one standard error of its fall."""
+    old, new = widened(nll.per_sample(before), nll.per_sample(after))
+    counts = torch.ones_like(old) if before.weights is None else before.weights.to(old)
+    share = counts / counts.sum()
+    was, is_now = (share @ old).item(), (share @ new).item()
+    error = (share * (new - old - (is_now - was))).norm().item()
+    # An infinite loss has no standard error, and needs none.
+    if not is_now > was or is_now - was <= error:
+        return ""
+    return (
+        f"By the likelihood this is worse than no map: nll {is_now:.4f} held out, from {was:.4f}. "
+        "Try another method, or BestOf, which keeps one only where it helps."
     )
 
 

@@ -30,8 +30,10 @@ def predictions_of(
     loader: Iterable[Any],
     device: torch.device | str | None,
     layout: tuple[int, int | None, bool],
-) -> tuple[Predictions, Form]:
+) -> tuple[Predictions, Form, bool]:
     """All batches as one batch of rows, ignored positions left out on the way.
+
+    With it their layout, and whether each was one score, the log-odds of an event.
 
     `layout` is `class_dim`, `ignore_index` and `multilabel`, as in `Recalibrator.fit`.
     """
@@ -53,15 +55,16 @@ def predictions_of(
     if not logits:
         raise ValueError("loader must give at least one batch; got none. Is it used up already?")
     flattened = ignore_index is not None and logits[0].ndim == 2 and not multilabel
+    told = torch.cat(logits)
     predictions, form = to_predictions(
-        torch.cat(logits),
+        told,
         torch.cat(labels),
         None,
         1 if flattened else class_dim,
         None if flattened else ignore_index,
         multilabel,
     )
-    return predictions, Form(form.classes, class_dim, multilabel)
+    return predictions, Form(form.classes, class_dim, multilabel), told.ndim == 1
 
 
 def _pair(batch: Any) -> tuple[Any, Tensor]:

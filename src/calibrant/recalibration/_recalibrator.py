@@ -62,8 +62,9 @@ class Recalibrator(Settings, Learnt):
     ) -> Kind:
         """Learn from held-out predictions; returns the recalibrator itself.
 
-        - `logits`: `(n, classes)`; `(n,)` for binary scores, the log-odds of class 1;
-          `(n, classes, d1, ...)` for pixels, or tokens with `class_dim=-1`.
+        - `logits`: `(n, classes)`; `(n,)` for binary scores, the log-odds of class 1, judged as
+          `evaluate_events` does, by the chance of 1; `(n, classes, d1, ...)` for pixels, or
+          tokens with `class_dim=-1`.
         - `labels`: class indices, the shape of `logits` without its classes.
         - `weights`: how much each sample counts, the shape of `labels`; weight two is the sample
           twice.
@@ -81,7 +82,7 @@ class Recalibrator(Settings, Learnt):
         predictions, form = to_predictions(
             given, labels, weights, class_dim, ignore_index, multilabel
         )
-        return self._fit_to(predictions, form, folds)
+        return self._fit_to(predictions, form, folds, events=given.ndim == 1)
 
     def fit_model(
         self: Kind,
@@ -104,20 +105,22 @@ class Recalibrator(Settings, Learnt):
         The rest is as in `fit`.
         """
         _check_folds(folds)
-        predictions, form = predictions_of(
+        predictions, form, events = predictions_of(
             model, loader, device, (class_dim, ignore_index, multilabel)
         )
-        return self._fit_to(predictions, form, folds)
+        return self._fit_to(predictions, form, folds, events=events)
 
     @torch.no_grad()
-    def _fit_to(self: Kind, predictions: Predictions, form: Form, folds: int) -> Kind:
+    def _fit_to(
+        self: Kind, predictions: Predictions, form: Form, folds: int, *, events: bool
+    ) -> Kind:
         self._check_enough(predictions)
         predictions = counted(predictions)
         self._check_enough(predictions)
         outcome = self._fit(predictions)
         self._take_form(form)
         self.to(predictions.logits.device)
-        self.report_ = judged(self, predictions, outcome, folds)
+        self.report_ = judged(self, predictions, outcome, folds, events=events)
         return self
 
     def _check_enough(self, predictions: Predictions) -> None:

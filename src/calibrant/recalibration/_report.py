@@ -1,6 +1,7 @@
 """How a fit went."""
 
 from dataclasses import dataclass
+from textwrap import wrap
 
 from .. import _html as html
 
@@ -28,7 +29,8 @@ class FitReport:
     - `folds`: in how many parts the samples were judged, each by a fit to the others; 0 where
       that was skipped, and then the four numbers below are None.
     - `nll_before`, `nll_after`: negative log-likelihood of the given and of the mapped logits.
-    - `ece_before`, `ece_after`: expected calibration error over 15 bins, the same way.
+    - `ece_before`, `ece_after`: expected calibration error over 15 bins, the same way; of the
+      predicted class, or of the chance of 1 where one score was given per sample.
 
     >>> print(FitReport("TemperatureScaling", 500, 10, True, 6, "", 5, 0.52, 0.41, 0.11, 0.02))
     TemperatureScaling: 500 samples, 10 classes; converged in 6 iterations
@@ -71,7 +73,7 @@ class FitReport:
         return "".join(parts)
 
     def __str__(self) -> str:
-        lines = [self._heading()]
+        lines = _wrapped(self._heading())
         if self.nll_before is not None:
             lines.append(f"{f'on {self.folds} held-out folds':20}{'before':>8}{'after':>9}")
             lines += [
@@ -80,7 +82,7 @@ class FitReport:
             ]
         if self.message:
             lines += _wrapped(self.message)
-        return "\n".join(line[:80] for line in lines)
+        return "\n".join(lines)
 
 
 def _row(name: str, before: float | None, after: float | None) -> str:
@@ -88,11 +90,4 @@ def _row(name: str, before: float | None, after: float | None) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    lines, line = [], ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > 80:
-            lines.append(line)
-            line = word
-        else:
-            line = f"{line} {word}".strip()
-    return [*lines, line]
+    return wrap(text, 80, break_long_words=False, break_on_hyphens=False)

@@ -39,9 +39,9 @@ class Scaled:
     over samples in double precision.
 
     >>> both = Predictions(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
-    >>> slope, curvature = Scaled(both).slope(1.0)
-    >>> round(slope, 4), round(curvature, 4)
-    (0.2463, 0.3083)
+    >>> value, slope, curvature = Scaled(both).around(1.0)
+    >>> round(value, 4), round(slope, 4), round(curvature, 4)
+    (0.7201, 0.2463, 0.3083)
     """
 
     def __init__(self, predictions: Predictions, every: int = 1) -> None:
@@ -65,14 +65,14 @@ class Scaled:
         """Mean over the samples, by weight."""
         return float(self.share @ per_sample)
 
-    def slope(self, beta: float) -> tuple[float, float]:
-        """First and second derivative of the mean negative log-likelihood."""
+    def around(self, beta: float) -> tuple[float, float, float]:
+        """Mean negative log-likelihood, its first and its second derivative, in one pass."""
         moments = self.moments(beta)
-        return self.mean_of(moments.mean - self.lag), self.mean_of(moments.variance)
-
-    def nll(self, beta: float) -> float:
-        """Mean negative log-likelihood."""
-        return self.mean_of(self.moments(beta, order=0).log_sum - beta * self.lag)
+        return (
+            self.mean_of(moments.log_sum - beta * self.lag),
+            self.mean_of(moments.mean - self.lag),
+            self.mean_of(moments.variance),
+        )
 
     def moments(self, beta: float, *, order: int = 2) -> Moments:
         """One pass: for each row, the moments up to `order`, the others zero."""

@@ -1,6 +1,7 @@
 """One temperature for all logits."""
 
 import math
+from dataclasses import replace
 from typing import ClassVar
 
 from jaxtyping import Float
@@ -22,6 +23,9 @@ _FURTHEST = 18.0
 # Rows of the parts on which the search is started.
 _FIRST_ROWS = 512
 _GROWTH = 8
+# Logarithm of the likelihood over that of equal chances, which logits that say nothing of the
+# labels exceed one time in twenty: half of what chi-square of one degree does.
+_BY_CHANCE = 1.92
 
 
 class TemperatureScaling(Recalibrator):
@@ -29,13 +33,15 @@ class TemperatureScaling(Recalibrator):
 
     With `objective="nll"`, $T$ minimises the negative log-likelihood, which is convex in
     $\beta = 1/T$: Newton's method kept inside a bracket finds it from anywhere, at any scale of
-    the logits, and there is no step size to choose. Where no finite $T$ is best, `fit` says so.
+    the logits, and there is no step size to choose. Where no finite $T$ is best, `fit` says so;
+    where the best hardly beats equal chances, `report_.message` does.
 
     - `objective`: what the temperature minimises on the fitting set. `"nll"`; `"sb_ece"`, the
       label-binned soft error of the paper (TS-SB-ECE); `"ece"`, over 15 hard bins (TS-HB-ECE);
       the name of any criterion in `SCORES` or `MEASURES`; or a criterion. All but the first are
       scanned, since they have several minima: soft ones then by gradient, hard ones by ever
-      finer grids.
+      finer grids. Where one score is given per sample they judge the likelier of its two sides,
+      although the report judges the chance of 1: that is often best when one half throughout.
 
     The search takes a handful of passes over the logits and no memory of their size.
 
@@ -65,7 +71,8 @@ class TemperatureScaling(Recalibrator):
         beta, outcome = likeliest(predictions)
         if self.objective != "nll":
             # Where no temperature is likeliest, the other objectives run away with it.
-            beta, outcome = search(criterion_of(self.objective), predictions, math.log(beta))
+            beta, found = search(criterion_of(self.objective), predictions, math.log(beta))
+            outcome = replace(found, message=outcome.message)
         self._learn(temperature_=1 / beta)
         return outcome
 
@@ -87,13 +94,31 @@ def likeliest(predictions: Predictions) -> tuple[float, Outcome]:
     parts = [Scaled(predictions, every) for every in _strides(len(whole))]
     log_beta = _first_guess((parts or [whole])[0])
     for part in parts:
-        solved, _ = _newton(part, log_beta)
+        solved, _, _ = _newton(part, log_beta)
         log_beta = log_beta if solved is None else solved
-    found, steps = _newton(whole, log_beta)
+    found, value, steps = _newton(whole, log_beta)
     if found is None:
-        slope, _ = whole.slope(math.exp(log_beta))
+        _, slope, _ = whole.around(math.exp(log_beta))
         raise _no_solution("T = 0" if slope < 0 else "T = infinity", predictions)
-    return math.exp(found), Outcome(converged=True, iterations=steps)
+    gain = math.log(predictions.classes) - value
+    outcome = Outcome(converged=True, iterations=steps, message=_doubt(whole, gain, found))
+    return math.exp(found), outcome
+
+
+def _doubt(whole: Scaled, gain: float, log_beta: float) -> str:
+    """A sentence where the logits, scaled at best, may as well be all alike.
+
+    - `gain`: of the mean log-likelihood over that of equal chances.
+    """
+    # Unequal weights count as fewer samples, whatever their scale.
+    samples = 1 / float(whole.share.square().sum())
+    if samples * gain > _BY_CHANCE:
+        return ""
+    return (
+        f"At the likeliest temperature, {math.exp(-log_beta):.3g}, these logits tell no more of "
+        f"the labels than equal chances would, as far as {len(whole)} samples show. See whether "
+        "the labels belong to these rows and count the classes alike."
+    )
 
 
 def _no_solution(end: str, predictions: Predictions) -> ValueError:
@@ -111,7 +136,7 @@ def _no_solution(end: str, predictions: Predictions) -> ValueError:
 
 def _first_guess(part: Scaled) -> float:
     """Newton's step from T = infinity, which is right in scale whatever the logits are."""
-    slope, curvature = part.slope(0.0)
+    _, slope, curvature = part.around(0.0)
     spread = math.sqrt(max(curvature, 1e-300))
     return math.log(max(-slope / spread, 1e-3) / spread)
 
@@ -122,12 +147,12 @@ def _strides(n: int) -> list[int]:
     return [n // rows for rows in sizes if rows * _GROWTH <= n]
 
 
-def _newton(part: Scaled, log_beta: float) -> tuple[float | None, int]:
-    """Where the slope is zero, if anywhere near, and the number of passes it took."""
+def _newton(part: Scaled, log_beta: float) -> tuple[float | None, float, int]:
+    """Where the slope is zero, if anywhere near; the value there; and how many passes it took."""
     low, high, first = -math.inf, math.inf, log_beta
-    steps = 0
+    value, steps = math.nan, 0
     while abs(log_beta - first) < _FURTHEST:
-        slope, curvature = part.slope(math.exp(log_beta))
+        value, slope, curvature = part.around(math.exp(log_beta))
         steps += 1
         if slope > 0:
             high = log_beta
@@ -137,9 +162,9 @@ def _newton(part: Scaled, log_beta: float) -> tuple[float | None, int]:
         if not low < better < high:
             better = (low + high) / 2
         if abs(better - log_beta) < _SMALL_STEP:
-            return better, steps
+            return better, value, steps
         log_beta = better
-    return None, steps
+    return None, value, steps
 
 
 def _step(log_beta: float, slope: float, curvature: float) -> float:

@@ -1,6 +1,6 @@
 """Two isotonic chances for every sample: had it happened, and had it not."""
 
-from typing import ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import torch
@@ -62,13 +62,23 @@ class VennAbers(StepCurves):
         )
         return Outcome()
 
-    def interval(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The chances $p_0$ and $p_1$, of the shape of `predict_proba`.
+    @overload
+    def interval(self, logits: Tensor) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def interval(self, logits: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    def interval(
+        self, logits: Tensor | NDArray[Any]
+    ) -> tuple[Tensor, Tensor] | tuple[NDArray[Any], NDArray[Any]]:
+        """The chances $p_0$ and $p_1$, of the shape and kind of `predict_proba`.
 
         - `logits`: `(n, classes)`, or `(n,)` where it was fitted so. Every class by itself: over
           the classes they do not sum to one.
         """
         self._fitted_form()
+        if not isinstance(logits, Tensor):
+            with torch.no_grad():
+                low, high = self.interval(self._beside(logits))
+            return low.cpu().numpy(), high.cpu().numpy()
         odds = logits[:, None] if logits.ndim == 1 else log_odds(logits)
         dtype = logits.dtype
         low, high = looked_up(odds, self.steps_, self.lower_.to(dtype), self.upper_.to(dtype))

@@ -39,6 +39,7 @@ class Repair:
     - `folds`, `fitted_to`: how many parts took turns, and how many samples each fit saw.
     - `before`, `after`: rows by name. `bins`: of the reliability diagram afterwards.
     - `gain`: of the negative log-likelihood, with its interval; `p_value`: of no gain.
+    - `changes_nothing`: whether the map chosen for all samples is the identity.
     """
 
     method: str
@@ -52,6 +53,11 @@ class Repair:
     gain: Estimate
     p_value: float
     changes_nothing: bool
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether there is a map that clearly gains on samples it has not seen."""
+        return not self.changes_nothing and self.gain.low > 0
 
 
 @torch.no_grad()

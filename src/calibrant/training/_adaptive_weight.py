@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from .._checks import check_callable
 from ..criteria import Criterion, across_ranks
 from ..predictions import Predictions
 from ..scores import nll
@@ -89,8 +90,10 @@ class AdaptiveWeight:
         if not 1 <= memory < float("inf"):
             raise ValueError(f"memory must be at least 1, a number of batches; got {memory}.")
         self.least, self.most, self.agreement = least, most, agreement
-        self.rate, self.memory, self.score = rate, memory, score
+        self.rate, self.memory, self.score = rate, memory, check_callable("score", score)
         self.share = share
+        # Whether other processes train the same model; unless told, if there are any.
+        self.together: bool | None = None
         self._seen = 0
         self._means = _START
 
@@ -106,7 +109,8 @@ class AdaptiveWeight:
         """Learn from a held-out batch whose graph is still there, before it is descended."""
         if not calibration.requires_grad:
             return  # whoever descends it will say so
-        together = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+        several = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+        together = several and self.together is not False
         score = across_ranks(self.score) if together else self.score
         logits = held_out.logits
         by_score, by_calibration = _slope(score(held_out), logits), _slope(calibration, logits)
@@ -124,12 +128,12 @@ class AdaptiveWeight:
         if together:
             dist.all_reduce(now)
         of_score, of_calibration, pull = now.tolist()
-        if not (isfinite(of_score) and isfinite(of_calibration) and isfinite(pull)):
+        if not (isfinite(of_score) and isfinite(of_calibration) and isfinite(pull * pull)):
             return
         self._seen += 1
         # At first a plain mean, later one that forgets.
         part = max(1 / self._seen, 1 / self.memory)
-        new = (of_score, of_calibration, pull, pull**2)
+        new = (of_score, of_calibration, pull, pull * pull)
         self._means = tuple(old + part * (x - old) for old, x in zip(self._means, new, strict=True))
         # One batch agrees with itself, and few do so by chance.
         if 2 * self._seen > self.memory and self._means[3] > 0:
@@ -159,6 +163,15 @@ _START: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
 
 def _slope(loss: Tensor, logits: Tensor) -> Tensor | None:
     """The gradient by the logits, times a constant, which cancels; `None` without a path there."""
-    lifted = torch.full_like(loss, _LIFT)
-    (slope,) = torch.autograd.grad(loss, [logits], lifted, retain_graph=True, allow_unused=True)
+    slope = _times(_LIFT, loss, logits)
+    if logits.dtype == torch.float16 and slope is not None and not bool(slope.isfinite().all()):
+        # Lifted out of its range, which ends at 65,504.
+        slope = _times(1.0, loss, logits)
+        return None if slope is None else _LIFT * slope.double()
     return None if slope is None else slope.double()
+
+
+def _times(lift: float, loss: Tensor, logits: Tensor) -> Tensor | None:
+    lifted = torch.full_like(loss, lift)
+    (slope,) = torch.autograd.grad(loss, [logits], lifted, retain_graph=True, allow_unused=True)
+    return slope

@@ -1,17 +1,22 @@
 """A run on disk: written whole or not at all, read without running anybody's code."""
 
 import os
-import pickle
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
+from zipfile import is_zipfile
 
 import torch
-from torch import nn
-from torch.optim import Optimizer
+from torch import Tensor, nn
 
 from .._writing import written_whole
 
-FORMAT = 1
+FORMAT = 2
+
+_ANOTHER_FILE = "Name another file, or move this one away."
+_FOREIGN_STATE = (
+    "A weight or learning-rate schedule whose state_dict holds other things cannot be checkpointed."
+)
 
 
 class Checkpoint:
@@ -26,6 +31,10 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._proven = False
+        if self.path.is_dir():
+            raise ValueError(
+                f"checkpoint must be a file; got the folder {self.path}. Name a file in it."
+            )
         if not self.path.parent.is_dir():
             raise ValueError(
                 f"checkpoint must be a file in a folder that exists; got {self.path}. "
@@ -38,7 +47,7 @@ class Checkpoint:
             torch.save({"format": FORMAT, **state}, file)
             if not self._proven:
                 file.seek(0)
-                _read(file, self.path)
+                _read(file, f"what a run writes to {self.path}", _FOREIGN_STATE)
                 file.seek(0, os.SEEK_END)
                 self._proven = True
 
@@ -46,45 +55,44 @@ class Checkpoint:
         """What the file holds, or `None` where there is none."""
         if not self.path.exists():
             return None
-        state = _read(self.path, self.path)
-        if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise ValueError(
-                f"{self.path} must be a checkpoint of this package, format {FORMAT}; got "
-                "something else. Name another file, or move this one away."
-            )
-        return state
+        with self.path.open("rb") as file:
+            if not is_zipfile(file):
+                empty = self.path.stat().st_size == 0
+                self._refuse("an empty file" if empty else "another kind of file, or half of one")
+            file.seek(0)
+            state = _read(file, str(self.path), _ANOTHER_FILE)
+        if not isinstance(state, dict) or "format" not in state:
+            self._refuse("something else")
+        if state["format"] != FORMAT:
+            self._refuse(f"format {state['format']}")
+        return dict(state)
+
+    def _refuse(self, found: str) -> NoReturn:
+        raise ValueError(
+            f"{self.path} must be a checkpoint of this package, format {FORMAT}; got {found}. "
+            f"{_ANOTHER_FILE}"
+        )
 
 
-def _read(source: Path | BinaryIO, path: Path) -> Any:
+def _read(file: BinaryIO, name: str, remedy: str) -> Any:
     try:
-        return torch.load(source, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        return torch.load(file, map_location="cpu", weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # what torch makes of a strange file may be any at all
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(
-            f"{path} must hold tensors, numbers and strings, written by a run; could not be read: "
-            f"{first} A weight or learning-rate schedule whose state_dict holds other things "
-            "cannot be checkpointed."
+            f"{name} must hold tensors, numbers and strings; could not be read: {first} {remedy}"
         ) from error
 
 
-def check_same_run(
-    state: dict[str, Any], procedure: str, model: nn.Module, optimiser: Optimizer, ranks: int
-) -> None:
-    """The run in a checkpoint must be the one that is to go on; nothing is changed before."""
-    shapes = {name: list(part.shape) for name, part in model.state_dict().items()}
-    groups = [len(group["params"]) for group in optimiser.param_groups]
-    ours = {
-        "procedure": procedure,
-        "model": shapes,
-        "optimiser": [type(optimiser).__name__, groups],
-        "processes": ranks,
-    }
-    theirs = {
-        "procedure": state["procedure"],
-        "model": {name: list(part.shape) for name, part in state["model"].items()},
-        "optimiser": state["optimiser_kind"],
-        "processes": len(state["ranks"]),
-    }
+def check_same_run(state: dict[str, Any], run: dict[str, Any], model: nn.Module) -> None:
+    """The run in a checkpoint must be the one that is to go on; nothing is changed before.
+
+    - `run`: what the two must share, by the name it has in a sentence.
+    """
+    ours = {"model": _shapes(model.state_dict())} | run
+    theirs = {"model": _shapes(state["model"])} | state["run"]
     for name, own in ours.items():
         if own != theirs[name]:
             shown = "" if name == "model" else f": {theirs[name]}, and here {own}"
@@ -92,3 +100,7 @@ def check_same_run(
                 f"checkpoint must hold a run with the same {name}; got another{shown}. "
                 "Name another file to begin anew."
             )
+
+
+def _shapes(parts: Mapping[str, Tensor]) -> dict[str, list[int]]:
+    return {name: list(part.shape) for name, part in parts.items()}

@@ -59,8 +59,10 @@ def fit(
     - `checkpoint`, `checkpoint_every`: a file to write after every epoch, and every so many
       steps. If it is there already the run goes on from it, and ends as though it had never
       been interrupted: bit for bit on a CPU. To go on in the middle of an epoch, the batches
-      before it are read again. Randomness outside torch's, NumPy's and Python's global
-      generators and those of the loaders is not known about.
+      before it are read again. The optimiser goes on with what is kept of it there, also its
+      learning rate, whatever the one passed has. A file of another model, optimiser or weight
+      of calibration, or of more epochs, is refused. Randomness outside torch's, NumPy's and
+      Python's global generators and those of the loaders is not known about.
     - `progress`: a bar in a terminal, if rich is installed; `False` for none.
     - `after_epoch`: called with each `Epoch`, to log it or to raise something.
     - `forward`: for other batches, `(model, batch)` in and `(logits, labels)` out.

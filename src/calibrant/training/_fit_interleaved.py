@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .._checks import check_callable
 from ..criteria import Criterion
+from ..objectives import check_criterion
 from ..predictions import Predictions
 from ..scores import nll
+from ._adaptive_weight import AdaptiveWeight
 from ._batch_norm import BatchNorm, check_batch_norm, frozen_batch_norm, training_batch_norms
 from ._batches import Forward, as_predictions, forward_pair, pair_of, to_device
 from ._history import Epoch, History
@@ -106,8 +107,8 @@ def fit_interleaved(
     Measure", ICLR 2023, eq. 11; Karandikar et al., "Soft Calibration Objectives for Neural
     Networks", NeurIPS 2021, appendix B.
     """
-    check_callable("fit", fit)
-    check_callable("calibration", calibration)
+    check_criterion("fit", fit)
+    check_criterion("calibration", calibration)
     check_batch_norm(batch_norm)
     check_model(model, optimiser)
     price = as_weight(weight)
@@ -117,6 +118,8 @@ def fit_interleaved(
     check_loader("train_loader", train_loader, together=together)
     check_loader("calibration_loader", calibration_loader, together=together, fewest=2)
     fit, calibration = of_all_ranks(fit, together), of_all_ranks(calibration, together)
+    if isinstance(price, AdaptiveWeight):
+        price.together = together
     step = Step(model, optimiser, autocast=autocast, clip=clip)
     seen: dict[str, Any] = {}  # by the step under way, for the weight to learn from
 

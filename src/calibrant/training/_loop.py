@@ -19,7 +19,7 @@ from ._progress import progress_bar
 from ._random import random_state, restore_random_state
 from ._step import Part, Step
 from ._validation import Validation
-from ._weight import Weight
+from ._weight import Weight, kind_of
 
 Every = Literal["epoch", "step"]
 
@@ -77,7 +77,7 @@ class Loop:
     ) -> History:
         """Train until `epochs` epochs are done, from the checkpoint if there is one."""
         check_count("epochs", epochs)
-        self._resume()
+        self._resume(epochs)
         with progress_bar(self._steps_of(epochs), self.steps, progress) as show:
             while len(self.history.epochs) < epochs:
                 number = len(self.history.epochs)
@@ -147,15 +147,12 @@ class Loop:
     def _write(self) -> None:
         if self.checkpoint is None:
             return
-        optimiser = self.step.optimiser
-        groups = [len(group["params"]) for group in optimiser.param_groups]
         place = {"draws": self.draws.state_dict(), "random": random_state(self._generators())}
         ranks = gathered(place, self.step.together)
         if is_first():
             self.checkpoint.write(
                 {
-                    "procedure": self.procedure,
-                    "optimiser_kind": [type(optimiser).__name__, groups],
+                    "run": self._told(),
                     **{name: keeper.state_dict() for name, keeper in self._keepers().items()},
                     "steps": self.steps,
                     "sums": self.sums,
@@ -165,12 +162,33 @@ class Loop:
                 }
             )
 
-    def _resume(self) -> None:
+    def _told(self) -> dict[str, Any]:
+        """What a run must share with the one it goes on from, or its results belong to neither."""
+        optimiser = self.step.optimiser
+        schedule = None if self.lr_schedule is None else type(self.lr_schedule).__name__
+        return {
+            "procedure": self.procedure,
+            "optimiser": [
+                type(optimiser).__name__,
+                [len(group["params"]) for group in optimiser.param_groups],
+            ],
+            "processes": dist.get_world_size() if self.step.together else 1,
+            "weight": None if self.weight is None else kind_of(self.weight),
+            "lr_schedule": schedule,
+            "validation_loader": None if self.validation is None else "one",
+        }
+
+    def _resume(self, epochs: int) -> None:
         state = None if self.checkpoint is None else self.checkpoint.read()
         if state is None:
             return
-        ranks = dist.get_world_size() if self.step.together else 1
-        check_same_run(state, self.procedure, self.model, self.step.optimiser, ranks)
+        check_same_run(state, self._told(), self.model)
+        begun = len(state["epochs"]) + bool(state["sums"])
+        if epochs < begun:
+            raise ValueError(
+                f"epochs must count those the checkpoint has begun, {begun}; got {epochs}. "
+                f"Pass epochs={begun} or more, or name another file to begin anew."
+            )
         for name, keeper in self._keepers().items():
             keeper.load_state_dict(state[name])
         self.steps = state["steps"]

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .._checks import check_callable
 from ..criteria import Criterion
 from ..measures import dece
+from ..objectives import check_criterion
 from ..scores import nll
 from ._batch_norm import BatchNorm, check_batch_norm, frozen_batch_norm
 from ._batches import Forward, as_predictions, forward_pair, to_device
@@ -118,7 +118,7 @@ def fit_meta(
     Bohdal, Yang & Hospedales, "Meta-Calibration: Meta-Learning of Model Calibration Using
     Differentiable Expected Calibration Error", ICML workshop 2021, algorithm 1.
     """
-    check_callable("fit", fit)
+    check_criterion("fit", fit)
     check_batch_norm(batch_norm)
     check_model(model, optimiser)
     together = is_parallel(model)

@@ -71,6 +71,11 @@ class FixedWeight:
 
 def as_weight(weight: float | Weight) -> Weight:
     """A number made a weight; a weight as it is."""
+    if isinstance(weight, type):
+        raise TypeError(
+            f"weight must be made before it is passed; got the class {weight.__name__}. "
+            f"Pass {weight.__name__}()."
+        )
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         if not isinstance(weight, Weight):
             raise TypeError(
@@ -84,3 +89,8 @@ def as_weight(weight: float | Weight) -> Weight:
             "The ESD paper searches 0.2 to 10."
         )
     return FixedWeight(weight)
+
+
+def kind_of(weight: Weight) -> float | str:
+    """A weight as a checkpoint tells it from others: a number, or the name of its class."""
+    return weight.value if isinstance(weight, FixedWeight) else type(weight).__name__
