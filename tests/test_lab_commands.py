@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calibrant.cli import main
-from calibrant.lab import STUDIES, Trial
+from calibrant.lab import STUDIES, Store, Trial, plan
 
 DIGITS = ["train", "digits", "mlp", "--epochs", "1", "--batch", "64"]
 
@@ -146,6 +146,71 @@ def test_pending_trials_are_lines_a_worker_can_run(
     few.write_text(json.dumps(trials[-1].but(epochs=1).to_dict()) + "\n")
     assert work([str(few), "--store", str(tmp_path / "store"), "--device", "cpu"]) == 0
     assert (tmp_path / "store" / "rows.jsonl").exists()
+
+
+def test_a_worker_runs_a_last_line_that_does_not_end(tmp_path: Path) -> None:
+    from calibrant.lab.worker import main as work
+
+    trials = [Trial("digits", "mlp", epochs=1, batch=64, seed=seed) for seed in (0, 1)]
+    file = tmp_path / "trials.jsonl"
+    file.write_text("\n".join(json.dumps(trial.to_dict()) for trial in trials))
+    assert work([str(file), "--store", str(tmp_path / "store"), "--device", "cpu"]) == 0
+    assert Store(tmp_path / "store").rows().keys() == {trial.identity for trial in trials}
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "TRIALS must be a file of trials; there is none at"),
+        ('{"data": "digits", "mod', "line 1 is not one: Unterminated string"),
+        ('{"data": "digits", "model": "mlp", "size": 3}', "a trial has no 'size'"),
+    ],
+)
+def test_a_worker_refuses_what_is_no_file_of_trials(
+    content: str | None, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from calibrant.lab.worker import main as work
+
+    file = tmp_path / "trials.jsonl"
+    if content is not None:
+        file.write_text(content)
+    assert work([str(file), "--store", str(tmp_path / "store"), "--device", "cpu"]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("command", ["status", "pending", "render"])
+def test_a_store_that_is_not_there_is_told_and_not_made(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = tmp_path / "nowhere"
+    assert main(["study", command, "digits", "--store", str(nowhere)]) == 0
+    assert f"There is no store at {nowhere}, so nothing has run yet." in capsys.readouterr().err
+    assert not nowhere.exists()
+
+
+def test_an_arm_that_cannot_go_on_is_told_by_every_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ["digits", "--store", str(tmp_path)]
+    study = STUDIES["digits"]
+    figures = {"none": {"accuracy": 0.9, "ece20": 0.1, "nll": 1.0}}
+    for trial in plan("digits", study, study.budgets["quick"], {}).missing:
+        end = {"test": figures, "validation": figures} if trial.weight is None else {"error": "x"}
+        told = {"identity": trial.identity, "trial": trial.to_dict(), "seconds": 1.0}
+        Store(tmp_path).append({**told, "finished": "today", **end})
+    why = "every value of weight diverged: x"
+    assert main(["study", "run", *store, "--workers", "0", "--json"]) == 1
+    stuck = [{"data": "digits", "arm": "NLL + ESD", "reason": why}]
+    assert json.loads(capsys.readouterr().out)["cannot_go_on"] == stuck
+    assert main(["study", "status", *store]) == 0
+    assert f"digits, NLL + ESD cannot go on: {why}\n" in capsys.readouterr().out
+    assert main(["study", "status", *store, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cannot_go_on"] == stuck
+    assert main(["study", "render", *store]) == 0
+    assert f"- NLL + ESD on digits: {why}." in capsys.readouterr().out
+    assert main(["study", "pending", *store]) == 0
+    assert capsys.readouterr().out == ""
 
 
 def test_a_stored_page_as_json_has_its_figures_and_claims(

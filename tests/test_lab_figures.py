@@ -5,7 +5,19 @@ from typing import Any
 
 import pytest
 
-from calibrant.lab import Arm, Budget, Column, Rule, Stage, Store, Study, Trial, plan, run_trial
+from calibrant.lab import (
+    Arm,
+    Budget,
+    Column,
+    Rule,
+    Stage,
+    Store,
+    Study,
+    Trial,
+    plan,
+    run_trial,
+    write_results,
+)
 from calibrant.lab.figures import FIGURES, draw
 
 MMCE = {"procedure": "joint", "calibration": "mmce", "weight": 1.0}
@@ -77,3 +89,17 @@ def test_nothing_is_drawn_of_nothing(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "figure.png"
     assert not draw("a", study(kind), "quick", {}, path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("kind", ["settings", "cost"])
+def test_a_run_that_diverged_with_null_figures_does_not_stop_a_figure(
+    kind: str, row: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = rows_of(kind, row)
+    current = plan("a", study(kind), study(kind).budgets["quick"], rows)
+    tried = current.tuning["digits", "NLL + MMCE", "weight"][1]
+    nulls = row["validation"]["none"] | {"ece20": None}
+    rows[tried.identity] = row | {"validation": {"none": nulls}}
+    written = write_results("a", study(kind), "quick", rows, tmp_path)
+    assert tmp_path / "a-quick.png" in written
+    assert '"ece20": null' in (tmp_path / "a-quick.jsonl").read_text()  # as it was stored

@@ -15,7 +15,8 @@ from pathlib import Path
 import optuna
 import pytest
 
-from calibrant.lab import Store, Trial
+from calibrant.lab import STUDIES, Store, Trial, plan
+from calibrant.lab._run_shared import _record
 from calibrant.lab._sharing import Shared
 from calibrant.lab._store import read_lines
 from calibrant.lab._tuning import Tuner
@@ -98,6 +99,18 @@ def test_a_value_tried_elsewhere_is_recorded_in_its_search(url: str) -> None:
     good, bad = trials_of("search", url)
     assert (good.params, good.value, good.user_attrs) == ({"weight": 2.0}, 0.1, {"accuracy": 0.9})
     assert (bad.params, bad.state.name) == ({"weight": 1.0}, "FAIL")
+
+
+def test_a_value_whose_figures_are_null_is_recorded_as_failed(url: str) -> None:
+    study = STUDIES["digits"]
+    budget = study.budgets["quick"]
+    current = plan("digits", study, budget, {})
+    (tried,) = current.tuning.values()
+    nulls = {"validation": {"none": {"accuracy": 0.1, "ece20": None}}}
+    rows = {trial.identity: nulls for trial in tried}
+    _record(Tuner(url), "digits", study, budget, current, tried, rows)
+    told = trials_of("digits/digits/NLL + ESD/weight", url)
+    assert [each.state.name for each in told] == ["FAIL", "FAIL"]
 
 
 def test_a_server_that_is_not_there_is_told_without_the_password() -> None:

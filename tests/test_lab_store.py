@@ -117,3 +117,22 @@ def test_a_row_without_an_identity_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(ValueError, match="line 1 has none"):
         Store(tmp_path).rows()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"identity": "\xff"}', "line 2 is not one: it is not text as UTF-8"),
+        (b"[]", r"line 2 is not one: it holds \[\]"),
+        (b'{"identity": []}', "line 2 has none"),
+    ],
+)
+def test_a_line_that_is_no_row_is_named(line: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_bytes(b'{"identity": "a"}\n' + line + b"\n")
+    with pytest.raises(ValueError, match=f"rows.jsonl must hold .* {said}"):
+        Store(tmp_path).rows()
+
+
+def test_choices_of_others_do_not_hide_ours(tmp_path: Path) -> None:
+    (tmp_path / "selections.jsonl").write_text('{"a": 1}\n')
+    check_receipt(Store(tmp_path).choose("a", {"epoch": 3}))

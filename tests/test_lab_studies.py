@@ -1,6 +1,6 @@
 """Every study is a value that can be run, tuned in the paper's order and rendered."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from calibrant.lab import (
     Budget,
     Claim,
     Column,
+    Plan,
     Rule,
     Stage,
     Study,
@@ -201,6 +202,52 @@ def test_a_value_that_diverged_is_no_candidate() -> None:
         rows[trial.identity] = row(0.9, 0.1) if trial.weight != 2.0 else {"error": "not finite"}
     (choice,) = plan("two", TWO_STAGES, TWO_STAGES.budgets["quick"], rows).choices
     assert [value for value, _, _ in choice["candidates"]] == [1.0]
+
+
+NULLS = {"validation": {"none": {"accuracy": 0.1, "ece20": None}}, "seconds": 1.0}
+
+
+def plan_and_page(ends: Callable[[Trial], dict[str, Any]]) -> tuple[Plan, str]:
+    """Where the study stands once all that can run has run, and its page."""
+    rows: dict[str, Any] = {}
+    while trials := next_trials(rows):
+        rows |= {trial.identity: ends(trial) for trial in trials}
+    current = plan("two", TWO_STAGES, TWO_STAGES.budgets["quick"], rows)
+    return current, render("two", TWO_STAGES, "quick", rows)
+
+
+@pytest.mark.parametrize("end", [{"error": "not finite.", "seconds": 1.0}, NULLS])
+def test_an_arm_whose_values_all_diverged_stays_open_and_the_rest_goes_on(
+    end: dict[str, Any],
+) -> None:
+    current, page = plan_and_page(lambda trial: row(0.9, 0.1) if trial.weight is None else end)
+    assert current.finals.keys() == {("digits", "plain")}
+    assert current.stuck.keys() == {("digits", "mmce"), ("digits", "again")}
+    assert "| plain | 50.00 ± 0.00 |" in page
+    assert "- mmce on digits: every value of weight diverged: " in page
+    assert "- again on digits: it repeats 'mmce', which cannot go on." in page
+    assert "Not run yet" not in page
+
+
+@pytest.mark.parametrize("end", [{"error": "not finite."}, NULLS])
+def test_a_baseline_that_diverged_is_named_by_those_that_need_it(end: dict[str, Any]) -> None:
+    said = {"seconds": 1.0, "finished": "today"}
+    current, page = plan_and_page(
+        lambda trial: row(0.9, 0.1) if trial.weight or trial.seed else end | said
+    )
+    assert "the baseline 'plain' has no accuracy: " in current.stuck["digits", "mmce"]
+    assert "- mmce on digits: the baseline 'plain' has no accuracy: " in page
+    assert "| plain | 50.00 ± 0.00 | 50.00 ± 0.00 | 2 |" in page
+    assert " 1 diverged." in page
+
+
+def test_a_page_without_a_tested_run_says_what_cannot_go_on() -> None:
+    arms = {"mmce": TWO_STAGES.arms["mmce"]}
+    study = replace(TWO_STAGES, arms=arms, rule=Rule("ece20", margin=0.015), claims=())
+    rows = {trial.identity: NULLS for trial in next_trials({}, study)}
+    page = render("two", study, "quick", rows)
+    assert "No trial has finished yet." in page
+    assert "- mmce on digits: every value of weight diverged: the figures of the" in page
 
 
 @pytest.mark.parametrize(

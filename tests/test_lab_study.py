@@ -15,7 +15,20 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from calibrant.cli import main
-from calibrant.lab import STUDIES, Store, plan
+from calibrant.lab import (
+    STUDIES,
+    Arm,
+    Budget,
+    Column,
+    Rule,
+    RunSettings,
+    Stage,
+    Store,
+    Study,
+    plan,
+    render,
+    run_study,
+)
 from calibrant.lab._tuning import Tuner
 
 COMMAND = [sys.executable, "-m", "calibrant.cli", "study"]
@@ -89,6 +102,34 @@ def test_a_study_survives_a_kill_and_goes_on_where_it_was(tmp_path: Path) -> Non
     assert len(whole_lines(results / "digits-quick.jsonl")) == 6
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_value_that_explodes_in_its_last_step_stops_no_study(
+    stored: bool, tmp_path: Path
+) -> None:
+    one_step = {"epochs": 1, "batch": 4000, "schedule": "constant"}
+    study = Study(
+        title="",
+        paper="",
+        place="",
+        arms={"NLL": Arm({}, (Stage("lr", (2e-3, 1e30)),))},
+        columns={"ECE": Column("ece20")},
+        rule=Rule("ece20", margin=0.015),
+        budgets={"quick": Budget((("digits", "mlp"),), seeds=1, settings=one_step)},
+    )
+    if stored:  # with nulls for figures and no error
+        trial = plan("s", study, study.budgets["quick"], {}).missing[1]
+        nulls = {"none": {"accuracy": 0.1, "ece20": None}}
+        told = {"identity": trial.identity, "trial": trial.to_dict(), "seconds": 1.0}
+        Store(tmp_path).append({**told, "validation": nulls})
+    done = run_study("s", study, study.budgets["quick"], RunSettings(None, tmp_path))
+    assert not done.missing
+    assert [choice["value"] for choice in done.choices] == [2e-3]
+    assert "1 tested runs and 2 of tuning" in render("s", study, "quick", Store(tmp_path).rows())
+    # The search has it as failed, and would ask for it again.
+    again = Tuner(tmp_path / "optuna.journal").ask("s/digits/NLL/lr", "lr", (2e-3, 1e30))
+    assert again.keys() == {1e30}
+
+
 def test_a_search_asks_only_for_what_has_no_result(tmp_path: Path) -> None:
     tuner, values = Tuner(tmp_path / "journal"), (0.5, 1.0, 2.0)
     asked = tuner.ask("search", "weight", values)
@@ -99,6 +140,33 @@ def test_a_search_asks_only_for_what_has_no_result(tmp_path: Path) -> None:
     # The process died here: 0.5 was running, 2.0 has failed.
     again = Tuner(tmp_path / "journal").ask("search", "weight", values)
     assert again.keys() == {0.5, 2.0}
+
+
+def test_two_processes_on_one_journal_do_not_stop_each_other(tmp_path: Path) -> None:
+    values, figures = (1.0, 2.0), {"accuracy": 0.9, "ece20": 0.1}
+    first, second = Tuner(tmp_path / "journal"), Tuner(tmp_path / "journal")
+    asked = first.ask("search", "weight", values)
+    again = second.ask("search", "weight", values)  # takes what the first runs for left over
+    assert again.keys() == asked.keys() == set(values)
+    for tuner, numbers in ((first, asked), (second, again)):
+        tuner.tell("search", "weight", values, numbers[1.0], figures, "ece20")
+        tuner.tell("search", "weight", values, numbers[2.0], None, "ece20")
+    assert first.ask("search", "weight", values).keys() == {2.0}
+
+
+def test_a_trial_that_another_process_ends_while_it_is_asked_for_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = (1.0, 2.0)
+    first, second = Tuner(tmp_path / "journal"), Tuner(tmp_path / "journal")
+    real = optuna.trial.Trial.suggest_categorical
+
+    def late(trial: optuna.trial.Trial, name: str, choices: Any) -> Any:
+        second._give_up_interrupted(second._grid("search", "weight", values))
+        return real(trial, name, choices)
+
+    monkeypatch.setattr(optuna.trial.Trial, "suggest_categorical", late)
+    assert first.ask("search", "weight", values) == {}
 
 
 def test_a_search_between_bounds_finds_the_better_end(tmp_path: Path) -> None:

@@ -1,6 +1,10 @@
 """Many small models trained as one are what they would be alone."""
 
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +101,13 @@ def test_a_model_that_diverges_does_not_take_others_with_it(tmp_path: Path) -> N
     assert "must be finite" in diverged["error"]
 
 
+def test_models_that_explode_in_their_last_step_have_diverged(tmp_path: Path) -> None:
+    base = BASE.but(epochs=1, batch=4000, schedule="constant", lr=1e30)
+    for row in run_together([base, base.but(seed=1)], None, Store(tmp_path)):
+        assert "logits of the validation split must be finite" in row["error"]
+        assert row["together"] == 2
+
+
 def test_running_statistics_are_refused(tmp_path: Path) -> None:
     task = open_task(BASE, None)
 
@@ -143,6 +154,125 @@ def test_what_is_short_still_begins_when_what_is_long_would_not_finish() -> None
     assert pace.next_of(waiting) is None
     # Of its kind nothing is known, so it is taken for the slowest.
     assert pace.next_of([BASE.but(procedure="joint", calibration="esd", weight=1.0)]) is None
+
+
+FIGURES = {"validation": {"none": {"accuracy": 0.5, "ece20": 0.1}}}
+
+
+def taught(trial: Trial, seconds: float, **more: Any) -> dict[str, Any]:
+    own = {"identity": trial.identity, "trial": trial.to_dict(), "seconds": seconds}
+    return own | FIGURES | more
+
+
+@pytest.mark.parametrize(
+    "end", [{"error": "not finite"}, {"validation": {"none": {"accuracy": 0.1, "ece20": None}}}]
+)
+def test_a_trial_that_diverged_says_nothing_of_how_long_others_take(end: dict[str, Any]) -> None:
+    pace = Pace(stop_after=100.0, began=time.monotonic() - 20, total=3)
+    pace.after(taught(BASE, 90.0))
+    assert not pace.fits(BASE.but(seed=1))
+    assert "finite" in pace.after(taught(BASE.but(lr=100.0), 0.3, **end))
+    assert not pace.fits(BASE.but(seed=1))
+
+
+def test_a_group_takes_as_long_as_all_its_members() -> None:
+    group = [BASE.but(seed=seed) for seed in range(10)]
+    pace = Pace(stop_after=100.0, began=time.monotonic(), total=20)
+    for trial in group:
+        pace.after(taught(trial, 5.0), together=10)
+    # Their shares are 50 seconds and a tenth; later there is time for one share, not for ten.
+    assert pace.fits(*group)
+    pace.began -= 60
+    assert not pace.fits(*group)
+    # One that trains alone takes longer than a share, but nobody knows how long.
+    assert pace.fits(BASE)
+
+
+def test_the_runner_judges_a_group_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def slow(group: list[Trial], data: Path | None, store: Store, *, device: str) -> Any:
+        begun.append(group)
+        for trial in group:
+            row = taught(trial, 40.0)
+            store.append(row)
+            yield row
+
+    monkeypatch.setattr("calibrant.lab._together.run_together", slow)
+    trials = [BASE.but(seed=seed, lr=lr) for lr in (0.1, 0.2) for seed in (0, 1)]
+    settings = RunSettings(None, tmp_path, stop_after=60.0, together=True)
+    run_trials(trials, settings, lambda line: None)
+    assert begun == [trials[:2]]
+
+
+@pytest.mark.parametrize(
+    ("more", "begins"),
+    [({}, False), ({"device": "another"}, True), ({"together": 3}, True), ({"error": "x"}, True)],
+)
+def test_how_long_trials_take_is_remembered_by_the_store(
+    more: dict[str, Any], begins: bool, tmp_path: Path
+) -> None:
+    Store(tmp_path).append(taught(BASE, 600.0, **more))
+    # A row without a trial teaches nothing, nor does one with a trial that nobody knows now.
+    Store(tmp_path).append({"identity": "a"})
+    Store(tmp_path).append({"identity": "b", "trial": {"data": "old", "size": 3}, "seconds": 1.0})
+    other = BASE.but(seed=1)
+    settings: Any = RunSettings(None, tmp_path, stop_after=300.0)
+    rows = run_trials([BASE, other], settings, lambda line: None)
+    assert (other.identity in rows) == begins
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"workers": -1}, "workers must be 0 or more; got -1. 0 runs trials in this process."),
+        ({"threads": 0}, "threads must be 1 or more; got 0. Or leave it out."),
+    ],
+)
+def test_processes_and_threads_that_cannot_be_are_refused(
+    settings: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        RunSettings(None, "store", **settings)
+
+
+POOL = """
+import os, time
+from calibrant.lab._runner import RunSettings, processes
+
+if __name__ == "__main__":
+    pool = processes(RunSettings(None, "unused", workers=1, threads=1))
+    print(pool.submit(os.getpid).result(), flush=True)
+    time.sleep(600)
+"""
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "pool.py"
+    script.write_text(POOL)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        assert is_running(worker)
+        parent.kill()
+    deadline = time.monotonic() + 30
+    while is_running(worker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    try:
+        assert not is_running(worker)
+    finally:
+        if is_running(worker):
+            os.kill(worker, signal.SIGKILL)
 
 
 def test_a_worker_that_dies_is_told_and_what_was_finished_is_kept(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from torch import nn
 import calibrant as cal
 from calibrant.lab import COLUMNS, Store, Task, Trial, open_task, run_trial
 from calibrant.lab._parts import criterion_of, schedule_of, selection_of
+from calibrant.lab._store import read_lines
 from calibrant.lab._training import drawn, loaders
 from calibrant.lab.augment import Augmentation, Batches
 from calibrant.lab.corruptions import CORRUPTIONS, corrupt
@@ -60,7 +61,8 @@ def test_every_setting_is_part_of_its_identity() -> None:
         ({**ESD, "procedure": "joint", "weight": "adaptive"}, "number for a joint trial"),
         ({**ESD, "held_out": 0.0}, "held_out must be above 0"),
         ({"calibration_groups": "sex"}, "got 'sex' for a plain one. Interleave"),
-        ({"epochs": 0}, "epochs and batch must be at least 1"),
+        ({"epochs": 0}, "epochs must be a whole number from 1 on; got 0"),
+        ({"batch": 2.5}, "batch must be a whole number from 1 on; got 2.5"),
         ({"epoch": 3}, "a trial has no 'epoch'"),
     ],
 )
@@ -265,6 +267,32 @@ def test_a_run_that_diverges_is_a_row_with_a_sentence(tmp_path: Path) -> None:
     assert Store(tmp_path).rows()[row["identity"]]["error"] == row["error"]
 
 
+@pytest.mark.parametrize("judged_on", ["validation", "test"])
+def test_a_run_that_explodes_in_its_last_step_diverged_as_well(
+    judged_on: str, tmp_path: Path
+) -> None:
+    # One batch, so the only loss is that of the weights at the start.
+    one_step = {"epochs": 1, "batch": 4000, "schedule": "constant", "lr": 1e30}
+    trial = BASE.but(**one_step, judged_on=judged_on)
+    row = run_trial(trial, None, Store(tmp_path))
+    assert "logits of the validation split must be finite" in row["error"]
+    assert row.keys().isdisjoint({"validation", "test", "choice"})
+    assert not (tmp_path / "selections.jsonl").exists()
+
+
+def test_logits_that_explode_on_the_test_split_alone_are_told(tmp_path: Path) -> None:
+    task = open_task(BASE, None)
+
+    def test_split() -> Samples:
+        samples = task.splits.test()
+        return replace(samples, inputs=torch.full_like(samples.inputs, torch.inf))
+
+    watched = replace(task, splits=replace(task.splits, test=test_split))
+    row = run_trial(BASE, None, Store(tmp_path), task=watched)
+    assert "logits of the test split must be finite" in row["error"]
+    assert "validation" not in row
+
+
 def test_recalibrators_are_fitted_on_validation_data(tmp_path: Path) -> None:
     trial = BASE.but(recalibrators=("temperature",))
     row = run_trial(trial, None, Store(tmp_path), out=tmp_path)
@@ -356,3 +384,32 @@ def test_a_trial_that_could_not_run_is_refused_before_it_does(
 
 def test_whole_numbers_and_floats_make_one_trial() -> None:
     assert Trial("digits", "mlp", lr=1).identity == Trial("digits", "mlp", lr=1.0).identity
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"fit_settings": {"gamma": 2}}, {"fit_settings": {"gamma": 2.0}}),
+        ({"calibration_settings": {"bins": 15.0}}, {"calibration_settings": {"bins": 15}}),
+        ({"weight_decay": -0.0}, {"weight_decay": 0.0}),
+        ({"epochs": 20.0}, {"epochs": 20}),
+        ({"augment": 0}, {"augment": False}),
+        ({"shift": [1.0]}, {"shift": [1]}),
+        ({"steps": [1]}, {"steps": [1.0]}),
+    ],
+)
+def test_equal_trials_have_one_identity(one: dict[str, Any], other: dict[str, Any]) -> None:
+    first, second = (Trial.from_dict({"data": "digits", "model": "mlp", **x}) for x in (one, other))
+    assert first == second
+    assert first.identity == second.identity
+    # Types are right as well: a count may be used as one.
+    assert first.to_dict() == second.to_dict()
+    assert str(first.to_dict()) == str(second.to_dict())
+
+
+def test_stored_rows_keep_their_identities() -> None:
+    folder = Path(__file__).parents[1] / "results"
+    rows = [row for path in folder.glob("*-*.jsonl") for row in read_lines(path)]
+    assert len(rows) > 100
+    for row in rows:
+        assert Trial.from_dict(row["trial"]).identity == row["identity"]

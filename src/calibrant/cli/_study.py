@@ -11,6 +11,7 @@ import typer
 from ..lab import (
     STUDIES,
     Engine,
+    Plan,
     RunSettings,
     Store,
     figures_and_claims,
@@ -110,7 +111,8 @@ def run(
     """Run what is not in the store yet; again to go on.
 
     Settings are tuned and chosen on validation data, then models are trained and tested. Every
-    finished trial is on disk before the next begins. Exit code 1 if some are left.
+    finished trial is on disk before the next begins. Exit code 1 if some are left, or cannot be
+    run since others diverged.
     """
     study = restricted(study_called(name), budget, only)
     settings = RunSettings(
@@ -131,10 +133,15 @@ def run(
         tell=lambda line: print(line, file=sys.stderr, flush=True),
     )
     if json:
-        write(as_json({"missing": len(done.missing), "choices": done.choices}), None)
+        told = {
+            "missing": len(done.missing),
+            "choices": done.choices,
+            "cannot_go_on": _stuck(done),
+        }
+        write(as_json(told), None)
     else:
         write(page_of(name, study, budget, Store(store).rows()), None)
-    return 1 if done.missing else 0
+    return 1 if done.missing or done.stuck else 0
 
 
 @study_app.command(epilog=_examples("status"))
@@ -143,7 +150,7 @@ def status(
 ) -> int:
     """What is done, what was chosen, and what can run now."""
     study = restricted(study_called(name), budget, None)
-    rows = Store(store).rows()
+    rows = _rows(store)
     current = plan_of(name, study, study.budgets[budget], rows)
     wanted = {each for own in current.finals.values() for each in own}
     wanted |= {each for own in current.tuning.values() for each in own}
@@ -152,6 +159,7 @@ def status(
         "done": done,
         "can_run_now": [str(each) for each in current.missing],
         "choices": current.choices,
+        "cannot_go_on": _stuck(current),
     }
     if json:
         write(as_json(told), None)
@@ -159,6 +167,8 @@ def status(
     print(f"{done} trials of {name} are done; {len(current.missing)} can run now.")
     for choice in current.choices:
         print(f"  {choice['data']}, {choice['arm']}: {choice['setting']} = {choice['value']:g}")
+    for each in told["cannot_go_on"]:
+        print(f"  {each['data']}, {each['arm']} cannot go on: {each['reason']}")
     return 0
 
 
@@ -169,7 +179,7 @@ def pending(name: Name, budget: BudgetName = "quick", store: StoreFolder = STORE
     `python -m calibrant.lab.worker` runs them, here or on another machine.
     """
     study = restricted(study_called(name), budget, None)
-    current = plan_of(name, study, study.budgets[budget], Store(store).rows())
+    current = plan_of(name, study, study.budgets[budget], _rows(store))
     for trial in current.missing:
         print(plain_json.dumps(trial.to_dict()))
     return 0
@@ -189,7 +199,8 @@ def render(
 
     It says of each claim of the paper whether it was confirmed.
     """
-    study, rows = study_called(name), Store(store).rows()
+    study = study_called(name)
+    rows = _rows(store) if study.budgets else {}
     written = [] if results is None else write_results(name, study, budget, rows, results)
     if study.budgets:
         restricted(study, budget, None)
@@ -203,3 +214,18 @@ def render(
         for path in written:
             print(path)
     return 0
+
+
+def _rows(store: Path) -> dict[str, dict[str, Any]]:
+    """Those of a store that may not be there yet; that is said, since the name may be a slip."""
+    if not store.exists():
+        print(f"There is no store at {store}, so nothing has run yet.", file=sys.stderr)
+        return {}
+    return Store(store).rows()
+
+
+def _stuck(current: Plan) -> list[dict[str, str]]:
+    return [
+        {"data": data, "arm": arm, "reason": reason}
+        for (data, arm), reason in current.stuck.items()
+    ]

@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import HALF, check_bins
-from .._checks import is_readable
+from .._checks import HALF, check_bins, is_readable
 from ..measures._binned import gap_norm
 from ..predictions import Predictions
 from ..scores import accuracy, brier, nll

@@ -13,7 +13,7 @@ import torch
 def circumstances(device: torch.device) -> dict[str, str]:
     """The device, the versions, the commit and the time."""
     return {
-        "device": _name_of(device),
+        "device": name_of(device),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "calibrant": _version(),
@@ -22,7 +22,8 @@ def circumstances(device: torch.device) -> dict[str, str]:
     }
 
 
-def _name_of(device: torch.device) -> str:
+def name_of(device: torch.device) -> str:
+    """What the maker calls it."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return platform.processor() or platform.machine()

@@ -1,8 +1,10 @@
 """How fast trials finish, how long the rest will take, and which may still begin."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
+from ._diverged import error_of
 from ._trial import Trial
 
 
@@ -14,14 +16,21 @@ class Pace:
         self._entered = time.monotonic()
         self._per_epoch: dict[tuple[str, ...], float] = {}
 
-    def after(self, row: dict[str, Any]) -> str:
-        """Take note of a finished trial, and say so with the time left."""
-        self.done += 1
+    def learn(self, row: Mapping[str, Any], together: int = 1) -> None:
+        """Take note of how long a finished trial took, alone or as one of some `together`."""
+        if error_of(row) is not None:  # it ended early, and tells nothing of those that do not
+            return
         trial = Trial.from_dict(row["trial"])
-        kind, pace = _kind(trial), row["seconds"] / trial.epochs
+        kind, pace = _kind(trial, together), row["seconds"] / trial.epochs
         # The last of a kind is the best guess at the next; of an unknown kind, the slowest is.
         self._per_epoch[kind] = pace
-        self._per_epoch[kind[:2]] = max(pace, self._per_epoch.get(kind[:2], 0.0))
+        self._per_epoch[kind[:3]] = max(pace, self._per_epoch.get(kind[:3], 0.0))
+
+    def after(self, row: Mapping[str, Any], together: int = 1) -> str:
+        """Learn from a trial that has just finished, and say so with the time left."""
+        self.done += 1
+        self.learn(row, together)
+        trial = Trial.from_dict(row["trial"])
         rest = (time.monotonic() - self._entered) / self.done * (self.total - self.done)
         return f"{self.done} of {self.total}, {_minutes(rest)} left: {trial}: {_result(row)}"
 
@@ -32,24 +41,30 @@ class Pace:
                 return waiting.pop(place)
         return None
 
-    def fits(self, trial: Trial) -> bool:
-        """Whether a trial that begins now will probably finish in time."""
+    def fits(self, *trials: Trial) -> bool:
+        """Whether a trial, or several trained as one, will probably finish in time from now."""
         if self.stop_after is None:
             return True
-        kind = _kind(trial)
-        slowest = self._per_epoch.get(kind[:2], 0.0)
-        seconds = 1.1 * trial.epochs * self._per_epoch.get(kind, slowest)
+        seconds = 1.1 * sum(self._share(trial, len(trials)) for trial in trials)
         return time.monotonic() - self.began + seconds <= self.stop_after
 
+    def _share(self, trial: Trial, together: int) -> float:
+        """The seconds of one trial; where several are trained as one, its share of theirs."""
+        kind = _kind(trial, together)
+        slowest = self._per_epoch.get(kind[:3], 0.0)
+        return trial.epochs * self._per_epoch.get(kind, slowest)
 
-def _kind(trial: Trial) -> tuple[str, ...]:
+
+def _kind(trial: Trial, together: int) -> tuple[str, ...]:
     """What the time of an epoch depends on most."""
-    return trial.data, trial.model, trial.procedure, "leak" if trial.leak else ""
+    how = "together" if together > 1 else "alone"
+    return trial.data, trial.model, how, trial.procedure, "leak" if trial.leak else ""
 
 
-def _result(row: dict[str, Any]) -> str:
-    if "error" in row:
-        return str(row["error"])
+def _result(row: Mapping[str, Any]) -> str:
+    wrong = error_of(row)
+    if wrong is not None:
+        return wrong
     split = "test" if "test" in row else "validation"
     figures = row[split]["none"]
     return (

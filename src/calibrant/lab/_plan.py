@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..training import select
+from ._diverged import error_of
 from ._study import Arm, Budget, Rule, Stage, Study
 from ._trial import Trial
 
@@ -28,12 +29,14 @@ class Plan:
     - `choices`: what was chosen, stage by stage, with everything the rule looked at.
     - `finals`: of each pair and arm the trials that are tested, where all is chosen.
     - `tuning`: of each pair, arm and setting the trials that were compared.
+    - `stuck`: of each pair and arm that cannot go on, since runs it depends on diverged, why.
     """
 
     missing: list[Trial] = field(default_factory=list)
     choices: list[dict[str, Any]] = field(default_factory=list)
     finals: dict[tuple[str, str], list[Trial]] = field(default_factory=dict)
     tuning: dict[tuple[str, str, str], list[Trial]] = field(default_factory=dict)
+    stuck: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
 def plan(name: str, study: Study, budget: Budget, rows: Rows) -> Plan:
@@ -47,6 +50,8 @@ def plan(name: str, study: Study, budget: Budget, rows: Rows) -> Plan:
                 continue
             started = _start(base, arm, tuned)
             if started is None:
+                if (data, str(arm.after)) in whole.stuck:
+                    whole.stuck[data, label] = f"it repeats {arm.after!r}, which cannot go on"
                 continue
             chosen = _tune(name, study, budget, data, label, started, rows, whole, tuned)
             if chosen is None:
@@ -85,8 +90,12 @@ def _tune(
         whole.tuning[data, label, stage.setting] = tried
         open_ones = [each for each in tried if each.identity not in rows]
         whole.missing += open_ones
-        known, baseline = _baseline(study.rule, label, tuned, rows)
+        known, baseline = _baseline(study.rule, data, label, tuned, rows, whole)
         if open_ones or not known:
+            return None
+        if all(error_of(rows[each.identity]) is not None for each in tried):
+            reason = error_of(rows[tried[0].identity])
+            whole.stuck[data, label] = f"every value of {stage.setting} diverged: {reason}"
             return None
         value, told = choose(study.rule, tried, rows, baseline, stage)
         trial = with_setting(trial, stage.setting, value)
@@ -102,14 +111,17 @@ def choose(
     baseline: float | None,
     stage: Stage,
 ) -> tuple[float, dict[str, Any]]:
-    """The value the rule picks, by validation figures alone, and what it looked at."""
+    """The value the rule picks, by validation figures alone, and what it looked at.
+
+    At least one of the trials must not have diverged.
+    """
     if rule is None:
         raise ValueError(f"a study that tunes {stage.setting} must have a rule; got none.")
     candidates = [
         Candidate(trial, figures["accuracy"], figures[rule.column])
         for trial in tried
-        for figures in [rows[trial.identity].get("validation", {}).get("none")]
-        if figures is not None  # a run that diverged is no candidate
+        if error_of(rows[trial.identity]) is None  # a run that diverged is no candidate
+        for figures in [rows[trial.identity]["validation"]["none"]]
     ]
     told: dict[str, Any] = {
         "baseline": baseline,
@@ -121,28 +133,29 @@ def choose(
     try:
         best = select(candidates, baseline, margin=rule.margin, relative=rule.relative)
     except ValueError as wrong:  # all lose too much: the one that loses least, and say so
-        if not candidates:
-            raise
         best = max(candidates, key=lambda each: each.accuracy)
         told["fallback"] = str(wrong)
     return setting_of(best.trial, stage.setting), told
 
 
 def _baseline(
-    rule: Rule | None, label: str, tuned: Mapping[str, Trial], rows: Rows
+    rule: Rule | None,
+    data: str,
+    label: str,
+    tuned: Mapping[str, Trial],
+    rows: Rows,
+    whole: Plan,
 ) -> tuple[bool, float | None]:
     """Whether the accuracy that an arm is held against is known, and it; `None` if to nothing."""
     if rule is None or rule.baseline is None or rule.baseline == label:
         return True, None
     trial = tuned.get(rule.baseline)
     row = None if trial is None else rows.get(trial.but(seed=0).identity)
-    if row is None:
+    wrong = whole.stuck.get((data, rule.baseline)) if row is None else error_of(row)
+    if wrong is not None:
+        whole.stuck[data, label] = f"the baseline {rule.baseline!r} has no accuracy: {wrong}"
+    if row is None or wrong is not None:
         return False, None
-    if "error" in row:
-        raise ValueError(
-            f"the baseline {rule.baseline!r} must finish for others to be held against it; "
-            f"got: {row['error']}"
-        )
     return True, float(row["validation"]["none"]["accuracy"])
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..evaluation._table import p_value
 from ._claims import LEVEL, Verdict, judge
+from ._diverged import error_of
 from ._plan import Plan, Rows, plan
 from ._study import Budget, Column, Study
 from ._trial import Trial
@@ -24,7 +25,8 @@ def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
     ]
     used = [rows[t.identity] for own in current.finals.values() for t in own if t.identity in rows]
     if not used:
-        return "\n\n".join([*parts, "No trial has finished yet."]) + "\n"
+        parts += ["No trial has finished yet.", _stuck(current)]
+        return "\n\n".join(part for part in parts if part) + "\n"
     ran = {key for key, own in current.finals.items() if any(t.identity in rows for t in own)}
     for data, model in budget.pairs:
         if not any(data == each for each, _ in ran):
@@ -33,7 +35,8 @@ def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
         parts.append(_table(study, data, current, rows))
         parts.append(_claims(study, data, current, rows))
     parts += [_choices(current), _evidence(study, used, current, rows)]
-    parts.append(_not_run(study, budget, {data for data, _ in ran}, ran))
+    told = ran | current.stuck.keys()
+    parts += [_stuck(current), _not_run(study, budget, {data for data, _ in ran}, told)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -78,7 +81,9 @@ def figures_of(column: Column, trials: Sequence[Trial], rows: Rows) -> dict[int,
 
 
 def value_of(column: Column, row: Mapping[str, Any]) -> float | None:
-    """One figure of one row, or `None` where the row lacks it."""
+    """One figure of one row, or `None` where the row lacks it, as one that diverged does."""
+    if error_of(row) is not None:
+        return None
     if column.groups is not None:
         groups = row.get("groups", {}).get(column.groups, {})
         found = [_figure(column.measure, own) for own in groups.values()]
@@ -201,7 +206,7 @@ def _evidence(study: Study, used: Sequence[Mapping[str, Any]], current: Plan, ro
 
     tuning = {t.identity for own in current.tuning.values() for t in own} & rows.keys()
     hours = sum(rows[each]["seconds"] for each in tuning) + sum(row["seconds"] for row in used)
-    diverged = sum("error" in row for row in used)
+    diverged = sum(error_of(row) is not None for row in used)
     trouble = f" {diverged} diverged." if diverged else ""
     left = len(current.missing)
     open_ones = f" {left} trials that can run now have not." if left else ""
@@ -214,15 +219,20 @@ def _evidence(study: Study, used: Sequence[Mapping[str, Any]], current: Plan, ro
     )
 
 
-def _not_run(study: Study, budget: Budget, begun: Set[str], ran: Set[tuple[str, str]]) -> str:
-    """What has no row at all, so that nobody takes it for a result."""
+def _stuck(current: Plan) -> str:
+    lines = [f"- {arm} on {data}: {why.rstrip('.')}." for (data, arm), why in current.stuck.items()]
+    return "\n".join(["Cannot go on, since runs diverged:", "", *lines]) if lines else ""
+
+
+def _not_run(study: Study, budget: Budget, begun: Set[str], told: Set[tuple[str, str]]) -> str:
+    """What the page tells nothing of, so that nobody takes it for a result."""
     whole = [f"all of {data}, {model}" for data, model in budget.pairs if data not in begun]
     arms = [
         f"{arm} on {data}"
         for data, _ in budget.pairs
         if data in begun
         for arm in study.arms
-        if (data, arm) not in ran
+        if (data, arm) not in told
     ]
     return f"Not run yet: {'; '.join(arms + whole)}." if arms or whole else ""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from .._writing import written_whole
+from ._diverged import error_of
 from ._plan import Rows, plan
 from ._render import budget_of, render
 from ._study import Study
@@ -36,10 +37,22 @@ def write_results(
         from .figures import draw
 
         path = folder / f"{stem}.png"
-        if draw(name, study, budget_name, rows, path):
+        if draw(name, study, budget_name, _without_nulls(rows), path):
             written.append(path)
             page += f"\n![{study.heading}]({path.name})\n"
     return [_write(folder / f"{stem}.md", page), *written]
+
+
+def _without_nulls(rows: Rows) -> dict[str, dict[str, Any]]:
+    """The rows, of which those that diverged have no figures to draw."""
+    told = {}
+    for identity, row in rows.items():
+        wrong = error_of(row)
+        told[identity] = dict(row)
+        if wrong is not None:
+            own = {key: value for key, value in row.items() if key not in ("validation", "test")}
+            told[identity] = own | {"error": wrong}
+    return told
 
 
 def _short(row: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
+from ._diverged import error_of
 from ._plan import Plan, Rows, grid_of, plan, setting_of
 from ._run_choices import write_choices
 from ._runner import Engine, RunSettings, Told, run_trials
@@ -81,11 +82,12 @@ def _record(
         stage = next(each for each in study.arms[label].stages if each.setting == setting)
         for trial in tried:
             if trial in ours and trial.identity in rows and study.rule is not None:
+                row = rows[trial.identity]
                 tuner.record(
                     f"{name}/{data}/{label}/{setting}",
                     setting,
                     grid_of(stage, budget),
                     setting_of(trial, setting),
-                    rows[trial.identity].get("validation", {}).get("none"),
+                    row["validation"]["none"] if error_of(row) is None else None,
                     study.rule.column,
                 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ._database import is_database
+from ._diverged import error_of
 from ._plan import Plan, grid_of, plan, setting_of
 from ._run_choices import write_choices
 from ._runner import Engine, RunSettings, processes, run_trials
@@ -80,7 +81,7 @@ class _Search:
             row = rows.get(trial.identity)
             if row is None or value not in self.numbers:
                 continue
-            figures = row.get("validation", {}).get("none")
+            figures = row["validation"]["none"] if error_of(row) is None else None
             place = (self.name, self.setting, self.values, self.numbers[value])
             self.tuner.tell(*place, figures, self.column)
 

@@ -15,6 +15,7 @@ from ..training import Epoch, History, MetaHistory
 from ._circumstances import circumstances
 from ._columns import measured
 from ._curves import histogram
+from ._diverged import check_finite
 from ._saving import save_model
 from ._store import Receipt, Store, check_receipt
 from ._task import Task, open_task
@@ -59,9 +60,9 @@ def run_trial(
 
         try:
             history = train(trial, run.model, *run.batches, after_epoch=told, progress=progress)
+            figures = run.finish(history, out)
         except FloatingPointError as wrong:
             return run.record({"error": str(wrong)})
-        figures = run.finish(history, out)
         if trial.judged_on == "test":
             figures |= snapshots.judged(run.task, run.device)
         return run.record(figures)
@@ -92,7 +93,11 @@ class Run:
         return opened
 
     def finish(self, history: History, out: Path | None = None) -> dict[str, Any]:
-        """Write down the choice, and judge the model that was kept."""
+        """Write down the choice, and judge the model that was kept.
+
+        Raises `FloatingPointError` where its logits are not finite: no loss was computed after the
+        last step that would have told.
+        """
         assert history.best is not None
         choice = {"epoch": history.best.number, "rule": history.rule}
         figures: dict[str, Any] = {
@@ -101,6 +106,7 @@ class Run:
             "history": [asdict(epoch) for epoch in history.epochs],
         }
         validation = predict(self.model, self.batches[-1])
+        check_finite(validation[0], "validation")
         figures["validation"] = {"none": measured(*validation)}
         if isinstance(history, MetaHistory) and history.regulariser is not None:
             figures["coefficients"] = histogram(history.regulariser.coefficients.values())

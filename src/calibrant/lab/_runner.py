@@ -2,19 +2,21 @@
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ._circumstances import name_of
 from ._pace import Pace
 from ._store import Store
 from ._trial import Trial
@@ -51,6 +53,14 @@ class RunSettings:
     together: bool = False
     began: float = field(default_factory=time.monotonic)
 
+    def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise ValueError(
+                f"workers must be 0 or more; got {self.workers}. 0 runs trials in this process."
+            )
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"threads must be 1 or more; got {self.threads}. Or leave it out.")
+
 
 def run_trials(
     trials: Iterable[Trial],
@@ -72,6 +82,7 @@ def run_trials(
     if len(left) < len(wanted):
         tell(f"{len(wanted) - len(left)} of {len(wanted)} trials are in the store already.")
     pace = Pace(settings.stop_after, settings.began, total=len(left))
+    _recall(pace, done.values(), settings)
     if settings.together:
         left = _run_together(left, settings, pace, tell)
     if settings.engine == Engine.ray:
@@ -90,6 +101,20 @@ def run_trials(
     return {trial.identity: rows[trial.identity] for trial in wanted if trial.identity in rows}
 
 
+def _recall(pace: Pace, rows: Iterable[Mapping[str, Any]], settings: RunSettings) -> None:
+    """Teach the pace what the store knows of such devices as these."""
+    if settings.stop_after is None:
+        return
+    ours: set[str] | None = None  # those of a cluster are known by its rows alone
+    if settings.engine == Engine.local:
+        ours = {name_of(torch.device(each)) for each in settings.devices}
+    for row in rows:
+        elsewhere = ours is not None and row.get("device", next(iter(ours))) not in ours
+        if not elsewhere and {"trial", "seconds"} <= row.keys():
+            with suppress(ValueError, TypeError):  # a trial of another version is no guide
+                pace.learn(row, row.get("together", 1))
+
+
 def _run_together(
     trials: Sequence[Trial], settings: RunSettings, pace: Pace, tell: Told
 ) -> list[Trial]:
@@ -98,11 +123,11 @@ def _run_together(
 
     groups, rest = groups_of(trials)
     for group in groups:
-        if not pace.fits(group[0]):
+        if not pace.fits(*group):
             continue
         data = None if settings.data is None else Path(settings.data)
         for row in run_together(group, data, Store(settings.store), device=settings.devices[0]):
-            tell(pace.after(row))
+            tell(pace.after(row, len(group)))
     return rest
 
 
@@ -145,6 +170,15 @@ def _run_in_processes(
 
 def _start_worker(threads: int) -> None:
     torch.set_num_threads(threads)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its workers, which would wait for work for ever."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _run_one(trial: Trial, settings: RunSettings, device: str) -> dict[str, Any]:

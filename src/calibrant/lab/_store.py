@@ -49,7 +49,7 @@ class Store:
         path = self.folder / "rows.jsonl"
         rows = read_lines(path)
         for number, row in enumerate(rows, start=1):
-            if not isinstance(row, dict) or "identity" not in row:
+            if not isinstance(row.get("identity"), str):
                 raise ValueError(
                     f"{path} must hold finished trials, each with its identity; line {number} has "
                     "none. Remove that line, or name another store."
@@ -66,7 +66,7 @@ class Store:
 def check_receipt(receipt: Receipt | None) -> None:
     """Refuse unless the choice it stands for is on disk."""
     if not isinstance(receipt, Receipt) or receipt.identity not in {
-        line["identity"] for line in read_lines(receipt.path)
+        line.get("identity") for line in read_lines(receipt.path)
     }:
         raise PermissionError(
             "the test split opens once the selection is written, and not before; "
@@ -90,15 +90,26 @@ def read_lines(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
             RuntimeWarning,
             stacklevel=2,
         )
+    return parse_lines(place, whole)
+
+
+def parse_lines(place: Path, content: bytes) -> list[dict[str, Any]]:
+    """The objects of JSON lines; one that is none is refused by its place and number."""
     rows = []
-    for number, line in enumerate(whole.splitlines(), start=1):
+    for number, line in enumerate(content.splitlines(), start=1):
         try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as wrong:
+            row = json.loads(line.decode("utf-8-sig"))
+            wrong = None if isinstance(row, dict) else f"it holds {line.decode()}"
+        except UnicodeDecodeError:
+            wrong = "it is not text as UTF-8"
+        except json.JSONDecodeError as broken:
+            wrong = broken.msg
+        if wrong is not None:
             raise ValueError(
                 f"{place} must hold a JSON object on every line; line {number} is not one: "
-                f"{wrong.msg}. Remove that line."
-            ) from wrong
+                f"{wrong}. Remove that line."
+            )
+        rows.append(row)
     return rows
 
 

@@ -11,6 +11,7 @@ from ..recalibration import RECALIBRATORS, TemperatureScaling
 from ..training import Epoch
 from ._columns import measured
 from ._curves import curves
+from ._diverged import check_finite
 from ._saving import save_predictions
 from ._shifts import from_elsewhere, shifted
 from ._task import Task
@@ -40,6 +41,7 @@ def judge_on_test(
             told[name]["temperature"] = fitted.temperature_.item()
     samples = task.splits.test()
     logits, labels = predict(model, judging(samples, task.augmentation, device))
+    check_finite(logits, "test")
     if out is not None:
         save_predictions(logits, labels, out / "test.npz")
     test = {

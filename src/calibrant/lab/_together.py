@@ -71,7 +71,8 @@ def run_together(
     """Train a group of `groups_of` at once; the rows of all, each in the store when it is yielded.
 
     Every model sees the batches it would see alone, so its row is the same up to rounding. Only
-    `seconds` is the group's, shared out. To a kill the whole group is one run.
+    `seconds` is the group's, shared out among as many as `together` says. To a kill the whole
+    group is one run.
     """
     began = time.monotonic()
     runs = [Run(trial, task or open_task(trial, folder), store, device) for trial in trials]
@@ -79,7 +80,10 @@ def run_together(
     share = (time.monotonic() - began) / len(runs)
     for run, history in zip(runs, histories, strict=True):
         run.began = time.monotonic() - share
-        if history is None:
-            yield run.record({"error": "the loss must be finite; it was not. Lower the rate."})
-        else:
-            yield run.record(run.finish(history))
+        try:
+            if history is None:
+                raise FloatingPointError("the loss must be finite; it was not. Lower the rate.")
+            figures = run.finish(history)
+        except FloatingPointError as wrong:
+            figures = {"error": str(wrong)}
+        yield run.record(figures | {"together": len(runs)})

@@ -28,9 +28,15 @@ _WORDS: dict[str, Any] = {
     "judged_on": JudgedOn,
 }
 _NAMES = ("data", "model", "fit")
-_COUNTS = {"seed": 0, "bins": 1, "history_every": 1}
+_COUNTS = {"seed": 0, "epochs": 1, "batch": 1, "bins": 1, "history_every": 1}
+_SWITCHES = ("leak", "augment", "flip")
 _LISTS = ("steps", "shift", "recalibrators")
 _NUMBERS = ("weight", "held_out", "lr", "weight_decay", "momentum", "clip", "margin")
+_ARGUMENTS = tuple(
+    f"{part}_settings" for part in ("model", "fit", "calibration", "weight", "knowledge")
+)
+# Of all arguments of models and criteria, those that are no real numbers.
+_WHOLE_ARGUMENTS = ("bins", "rounds", "leaves", "channels", "depth", "factor")
 _SLICED = ("interleaved", "two_phase", "meta")
 _GROUPED = ("interleaved", "two_phase")
 
@@ -167,10 +173,6 @@ class Trial:
             raise ValueError(
                 f"recalibrators must be names of {', '.join(RECALIBRATORS)}; got {unknown[0]!r}."
             )
-        if self.epochs < 1 or self.batch < 1:
-            raise ValueError(
-                f"epochs and batch must be at least 1; got {self.epochs} and {self.batch}."
-            )
 
     def __hash__(self) -> int:
         return hash(self.identity)
@@ -223,17 +225,43 @@ class Trial:
 
 
 def _typed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON has no type for: tuples, and floats that are whole numbers."""
+    """What JSON has no type for: tuples, and floats that are whole numbers.
+
+    A number is written in one way, so that equal trials have one identity.
+    """
     told = dict(settings)
     for name in _LISTS:
         if name in told:
             if not isinstance(told[name], list | tuple):
                 raise ValueError(f"{name} must be a list, such as [1, 3]; got {told[name]!r}.")
             told[name] = tuple(told[name])
-    for name in _NUMBERS:
-        if isinstance(told.get(name), int):
-            told[name] = float(told[name])
+    for name in told.keys() & set(_NUMBERS):
+        told[name] = _real(told[name])
+    for name in told.keys() & _COUNTS.keys():
+        told[name] = _whole(told[name])
+    for name in told.keys() & set(_SWITCHES):
+        if told[name] in (0, 1):
+            told[name] = bool(told[name])
+    for name, as_it_is in (("shift", _whole), ("steps", _real)):
+        if name in told:
+            told[name] = tuple(as_it_is(value) for value in told[name])
+    for name in told.keys() & set(_ARGUMENTS):
+        told[name] = {
+            argument: _whole(value) if argument in _WHOLE_ARGUMENTS else _real(value)
+            for argument, value in told[name].items()
+        }
     return told
+
+
+def _real(value: Any) -> Any:
+    """A number as a float, of which zero has no sign; anything else as it is."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) + 0.0 if is_number else value
+
+
+def _whole(value: Any) -> Any:
+    """A float that is a whole number as an integer; anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _arguments(settings: Settings) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,8 @@ class Tuner:
             if value is not None:
                 study.enqueue_trial({setting: value})
             trial = study.ask()
-            asked[trial.suggest_categorical(setting, list(values))] = trial.number
+            with self._unless_ended():
+                asked[trial.suggest_categorical(setting, list(values))] = trial.number
         return asked
 
     def tell(
@@ -60,12 +62,13 @@ class Tuner:
     ) -> None:
         """What came of a trial: its figures on validation data, or nothing if it diverged."""
         study = self._grid(search, setting, values)
-        if figures is None:
-            study.tell(number, state=self.optuna.trial.TrialState.FAIL)
-            return
-        known = {each.number: each._trial_id for each in study.get_trials(deepcopy=False)}
-        study._storage.set_trial_user_attr(known[number], "accuracy", figures["accuracy"])
-        study.tell(number, figures[column])
+        with self._unless_ended():
+            if figures is None:
+                study.tell(number, state=self.optuna.trial.TrialState.FAIL, skip_if_finished=True)
+                return
+            known = {each.number: each._trial_id for each in study.get_trials(deepcopy=False)}
+            study._storage.set_trial_user_attr(known[number], "accuracy", figures["accuracy"])
+            study.tell(number, figures[column], skip_if_finished=True)
 
     def record(
         self,
@@ -134,12 +137,21 @@ class Tuner:
         )
 
     def _give_up_interrupted(self, study: Any) -> None:
-        """Trials that a kill left running in a journal of our own; nobody else can be at them."""
+        """Trials that a kill left running in a journal of our own.
+
+        If another process is at them after all, its figures are in the rows of the store, and the
+        journal has them from whoever ends the trial that is asked for in their place.
+        """
         if self._shared:
             return
         states = self.optuna.trial.TrialState
         for each in study.get_trials(states=[states.RUNNING]):
-            study.tell(each.number, state=states.FAIL)
+            with self._unless_ended():
+                study.tell(each.number, state=states.FAIL, skip_if_finished=True)
+
+    def _unless_ended(self) -> AbstractContextManager[None]:
+        """Another process of the same store may end a trial at any moment; then it is ended."""
+        return suppress(self.optuna.exceptions.UpdateFinishedTrialError)
 
 
 def _optuna() -> Any:

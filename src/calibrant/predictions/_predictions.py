@@ -152,9 +152,10 @@ class Predictions(Statistics):
 
         - `probabilities`: `(n, classes)`, rows that sum to one; or `(n,)`, the chance of class 1.
 
-        Confidences are the numbers given, to the last bit; one below the smallest
-        normal number of its type, zero among them, has the logarithm of that. Of more than half a million numbers only some
-        rows are added up to see whether they sum to one; `evaluate` adds up all.
+        Confidences are the numbers given, to the last bit; one below the smallest normal number
+        of its type, zero among them, has the logarithm of that. Of more than half a million
+        numbers only some rows are added up to see whether they sum to one; `evaluate` adds up
+        all.
         """
         # Here, since they are predictions themselves.
         from ._of_chances import OfChances
