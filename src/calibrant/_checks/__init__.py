@@ -9,8 +9,8 @@ from ._logits import check_logits as check_logits
 from ._logits import check_shapes as check_shapes
 from ._logits import check_table as check_table
 from ._probabilities import ROUNDED as ROUNDED
-from ._probabilities import are_probabilities as are_probabilities
 from ._probabilities import check_chances as check_chances
+from ._probabilities import check_not_probabilities as check_not_probabilities
 from ._probabilities import check_probabilities as check_probabilities
 from ._probabilities import check_probability_table as check_probability_table
 from ._probabilities import check_sums as check_sums

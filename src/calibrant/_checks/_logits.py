@@ -2,18 +2,16 @@
 
 from torch import Tensor
 
-from ._probabilities import are_probabilities
+from ._probabilities import check_not_probabilities
 from ._tensors import check_tensor, is_readable
 
 
 def check_logits(logits: Tensor) -> None:
     """One row of real numbers per sample, one column per class, which are not probabilities."""
     check_table("logits", logits)
-    if is_readable(logits) and are_probabilities(logits):
-        raise ValueError(
-            "logits must be unnormalised scores; got rows that are probabilities: none negative, "
-            "each sums to one. Use Predictions.from_probabilities(probabilities, labels)."
-        )
+    if is_readable(logits):
+        remedy = "Use Predictions.from_probabilities(probabilities, labels)."
+        check_not_probabilities("logits", logits, remedy)
 
 
 def check_table(name: str, logits: Tensor) -> None:

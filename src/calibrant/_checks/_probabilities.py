@@ -29,6 +29,15 @@ def are_probabilities(table: Tensor) -> bool:
     return bool((rows != rows[:1]).any() and ((rows != 0) & (rows != 1)).any())
 
 
+def check_not_probabilities(name: str, table: Tensor, remedy: str) -> None:
+    """Rows that are probabilities would be taken for logits."""
+    if are_probabilities(table):
+        raise ValueError(
+            f"{name} must be unnormalised scores; got rows that are probabilities: none negative, "
+            f"each sums to one. {remedy}"
+        )
+
+
 def _sum_to_one(rows: Tensor, off: float) -> bool:
     sums = rows.sum(dim=1, dtype=torch.promote_types(rows.dtype, torch.float32))
     return bool((rows >= 0).all() and ((sums - 1).abs() < off).all())

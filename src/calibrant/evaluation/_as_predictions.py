@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from .._checks import are_probabilities, check_probabilities
+from .._checks import check_not_probabilities, check_probabilities
 from ..predictions import Predictions
 from ._inputs import check_labels_in_range, check_no_nan
 
@@ -18,7 +18,7 @@ def as_predictions(
         check_no_nan("probabilities" if probabilities else name, table)
         if probabilities:
             _check_not_logits(table)
-        else:
+        elif table.ndim == 2:
             check_not_probabilities(name, table, _SAY_SO)
     build = Predictions.from_probabilities if probabilities else Predictions
     predictions = build(table, labels)
@@ -27,15 +27,6 @@ def as_predictions(
     check_labels_in_range(predictions.labels, predictions.classes)
     check_confidences(predictions.confidence)
     return predictions
-
-
-def check_not_probabilities(name: str, table: Tensor, remedy: str) -> None:
-    """Before `Predictions` looks, whose remedy is for those who made them."""
-    if table.ndim == 2 and are_probabilities(table):
-        raise ValueError(
-            f"{name} must be unnormalised scores; got rows that are probabilities: none negative, "
-            f"each sums to one. {remedy}"
-        )
 
 
 def check_confidences(confidence: Tensor) -> None:

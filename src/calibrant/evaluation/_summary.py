@@ -6,12 +6,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import HALF, check_bins, is_readable
+from .._checks import HALF, check_bins, check_not_probabilities, is_readable
 from ..measures._binned import gap_norm
 from ..predictions import Predictions
 from ..scores import accuracy, brier, nll
 from . import _inputs as inputs
-from ._as_predictions import check_confidences, check_not_probabilities
+from ._as_predictions import check_confidences
 from ._cells import Bounded, Cells
 
 # Cells are of equal width in log-odds, up to where a float32 confidence becomes exactly one.
@@ -76,7 +76,7 @@ class Summary:
     @torch.no_grad()
     def update(self, logits: Tensor, labels: Tensor) -> "Summary":
         """Add a batch of logits; returns the summary itself. For probabilities see `add`."""
-        if isinstance(logits, Tensor) and is_readable(logits):
+        if isinstance(logits, Tensor) and logits.ndim == 2 and is_readable(logits):
             check_not_probabilities("logits", logits, "Pass as_logits(probabilities).")
         return self.add(Predictions(logits, labels))
 

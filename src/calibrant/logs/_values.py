@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .._checks import are_probabilities, slack
+from .._checks import check_not_probabilities, slack
 from ._columns import Columns
 
 
@@ -40,11 +40,7 @@ class Checked:
     def _logits(self, x: Tensor) -> Tensor:
         endless = (x == torch.inf).any(dim=1) | (x == -torch.inf).all(dim=1)
         self._refuse(endless, "logits", "must be finite in some class", lambda row: "infinity")
-        if are_probabilities(x):
-            raise ValueError(
-                f"{self._where('logits')} must be unnormalised scores; got rows that are "
-                "probabilities: none negative, each sums to one. Name them as probabilities."
-            )
+        check_not_probabilities(self._where("logits"), x, "Name them as probabilities.")
         return x
 
     def _probabilities(self, x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._checks import HALF, are_probabilities, is_readable
+from .._checks import HALF, check_not_probabilities, is_readable
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,8 @@ class Form:
             )
         self._check_classes(logits.shape[self.class_dim])
         if logits.ndim == 2 and self.class_dim in (1, -1):
-            if is_readable(wide) and are_probabilities(wide):
-                raise ValueError(
-                    "logits must be unnormalised scores, as they were when fitted; got rows that "
-                    "are probabilities: none negative, each sums to one. Pass "
-                    "as_logits(probabilities)."
-                )
+            if is_readable(wide):
+                check_not_probabilities("logits", wide, "Pass as_logits(probabilities).")
             return rows_map(wide)
         last = wide.movedim(self.class_dim, -1)
         mapped = rows_map(last.reshape(-1, self.classes))

@@ -8,13 +8,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import are_probabilities
+from .._checks import check_not_probabilities
 from ..measures._precision import widest
 from ..predictions import Predictions
 from ._form import Form
 
 Numbers = Tensor | NDArray[Any] | Sequence[Any]
 
+_REMEDY = "Pass as_logits(probabilities), here and to transform."
 # Scores that all lie between 0 and 1 are an accident for this many samples at most.
 _BY_ACCIDENT = 10
 
@@ -64,14 +65,14 @@ def to_predictions(
             _check_finite(logits)
         return Predictions.from_binary(logits, labels, weights=weights), Form(2)
     if logits.ndim == 2 and class_dim in (1, -1) and ignore_index is None:
-        _check_not_probabilities(logits)
+        check_not_probabilities("logits", logits, _REMEDY)
         predictions = Predictions(logits, labels, weights=weights)
     else:
         predictions = Predictions.flatten(
             logits, labels, class_dim=class_dim, ignore_index=ignore_index, weights=weights
         )
         _check_finite(predictions.logits)  # whatever stands at ignored positions
-        _check_not_probabilities(predictions.logits)
+        check_not_probabilities("logits", predictions.logits, _REMEDY)
     return predictions, Form(predictions.classes, class_dim)
 
 
@@ -126,15 +127,6 @@ def _check_finite(logits: Tensor) -> None:
         f"0), the first of {int(bad.sum())}. Leave such rows out; where minus infinity rules a "
         "class out, pass logits.clamp(min=-1e4)."
     )
-
-
-def _check_not_probabilities(logits: Tensor) -> None:
-    """They would be mapped as if they were logits."""
-    if are_probabilities(logits):
-        raise ValueError(
-            "logits must be unnormalised scores; got rows that are probabilities: none negative, "
-            "each sums to one. Pass as_logits(probabilities), here and to transform."
-        )
 
 
 def _check_not_chances(scores: Tensor) -> None:
