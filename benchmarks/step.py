@@ -26,7 +26,6 @@ from calibrant import (
     Predictions,
     dece,
     esd,
-    kernels,
     mmce,
     nll,
     soft_avuc,
@@ -117,7 +116,6 @@ def main() -> None:
     if options.graphed:
         both = Penalised(nll, top_label(esd), 1.0)
         OBJECTIVES["nll + esd, graphed"] = graphed(both, batch)
-        OBJECTIVES["nll + esd, kernels.captured"] = kernels.captured(both)
     if device == "cuda":
         for objective in OBJECTIVES.values():
             trainer.milliseconds(objective, 2 * steps)

@@ -22,6 +22,8 @@ from calibrant import (
     top_label,
 )
 
+START = AdaptiveWeight().share
+
 
 def predictions(rng: torch.Generator, dtype: torch.dtype = torch.float64) -> Predictions:
     logits = torch.randn(32, 3, generator=rng, dtype=torch.float64).to(dtype)
@@ -71,16 +73,16 @@ def test_the_price_rises_while_batches_agree_and_falls_where_they_do_not(
     rng: torch.Generator,
 ) -> None:
     agreed = watched(AdaptiveWeight(memory=10.0), [overconfidence], 40, rng)
-    assert agreed[4] == 0.5 < agreed[5] < agreed[39]
+    assert agreed[4] == START < agreed[5] < agreed[39]
     modest = watched(AdaptiveWeight(memory=10.0), [boast], 40, rng)
-    assert modest[39] > 0.5
+    assert modest[39] > START
     divided = watched(AdaptiveWeight(memory=10.0), [overconfidence, boast], 40, rng)
-    assert divided[39] < 0.5
+    assert divided[39] < START
 
 
 def test_agreement_is_the_squared_mean_over_the_mean_square(rng: torch.Generator) -> None:
     weight = AdaptiveWeight(memory=4.0, agreement=0.2, rate=0.1)
-    share, pulls = 0.5, []
+    share, pulls = START, []
     mean = square = 0.0
     for count, loss in enumerate([overconfidence, overconfidence, boast, overconfidence, boast], 1):
         held_out = predictions(rng)
@@ -98,8 +100,8 @@ def test_agreement_is_the_squared_mean_over_the_mean_square(rng: torch.Generator
 
 def test_a_measure_that_needs_no_scale_does_not_move_it(rng: torch.Generator) -> None:
     weight = AdaptiveWeight(memory=2.0)
-    assert watched(weight, [lambda held_out: held_out.logits.sum() * 0], 20, rng)[-1] == 0.5
-    assert weight.value == 0.5
+    assert watched(weight, [lambda held_out: held_out.logits.sum() * 0], 20, rng)[-1] == START
+    assert weight.value == START
 
 
 def test_the_share_stays_within_its_bounds(rng: torch.Generator) -> None:
@@ -117,7 +119,7 @@ def test_no_batch_pulls_much_harder_than_the_score(rng: torch.Generator) -> None
     weight.watch(overconfidence(held_out), held_out)
     pull = weight.value * gradient(overconfidence, held_out).norm()
     force = gradient(nll, held_out).norm()
-    assert pull < 0.5 * 3 * 1.2 * force < 100 * pull
+    assert pull < START * 3 * 1.2 * force < 100 * pull
 
 
 def test_what_was_long_ago_is_forgotten(rng: torch.Generator) -> None:
@@ -240,7 +242,7 @@ def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(rng: torch.Generat
     for each in (weight, copy):
         watched(each, [boast], 3, torch.Generator().manual_seed(9))
     assert weight.value == copy.value
-    assert weight.share == copy.share != 0.5
+    assert weight.share == copy.share != START
 
 
 def test_bad_settings_are_refused(unchecked_types: None) -> None:
@@ -286,7 +288,7 @@ def interleaved(
 def test_training_is_the_same_whatever_units_the_measure_has() -> None:
     plain, weight = interleaved(epochs=3)
     scaled, lighter = interleaved(epochs=3, scale=8.0)
-    assert weight.share != 0.5
+    assert weight.share != START
     assert weight.value == pytest.approx(8 * lighter.value, rel=1e-3)
     assert_close(scaled.state_dict(), plain.state_dict(), rtol=1e-3, atol=1e-4)
 

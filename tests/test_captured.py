@@ -4,14 +4,28 @@ import copy
 import doctest
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import Penalised, brier, dece, esd, kernels, mmce, nll, soft_avuc, top_label
-from calibrant.kernels import _captured
+from calibrant import (
+    Penalised,
+    Predictions,
+    across_ranks,
+    brier,
+    by_group,
+    dece,
+    esd,
+    kernels,
+    mmce,
+    nll,
+    soft_avuc,
+    top_label,
+)
+from calibrant.kernels import Replays, _captured
 
 needs_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -48,16 +62,13 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     if DEVICE == "cuda":
         return
 
-    def recorded(logits: Tensor, *others: Tensor) -> bool:
-        return logits.requires_grad and torch.is_grad_enabled()
-
     def graph_of(objective: Callable[..., Tensor], *tensors: Tensor) -> _captured._Graph:
         graph = Computed(objective, *tensors)
         return _captured._Graph(
             graph, [x.detach() for x in graph.inputs], graph.value, graph.gradient
         )
 
-    monkeypatch.setattr(_captured, "_can_be_captured", recorded)
+    monkeypatch.setattr(_captured, "_on_a_gpu", lambda logits: True)
     monkeypatch.setattr(_captured, "_graph_of", graph_of)
 
 
@@ -100,7 +111,7 @@ def test_a_changed_weight_is_noticed(rng: torch.Generator) -> None:
     plain.weight = 3.0
     assert_close(judged(objective, logits, labels), judged(plain, logits, labels))
     assert isinstance(objective, _captured._Captured)
-    assert len(objective._graphs) == 2
+    assert len(objective.replays.graphs) == 2
 
 
 def test_second_derivatives_are_those_of_the_objective(rng: torch.Generator) -> None:
@@ -131,8 +142,19 @@ def test_a_copy_has_no_graphs_yet(rng: torch.Generator) -> None:
     logits, labels = batch(rng)
     expected = judged(objective, logits, labels)
     for again in (copy.deepcopy(objective), pickle.loads(pickle.dumps(objective))):
-        assert not again._graphs
+        assert isinstance(again, _captured._Captured)
+        assert not again.replays.graphs
         assert_close(judged(again, logits, labels), expected)
+
+
+def test_it_takes_what_the_objective_takes(rng: torch.Generator) -> None:
+    logits, labels = batch(rng)
+    weights = torch.rand(64, generator=rng).to(DEVICE)
+    objective = kernels.captured(OBJECTIVES["esd"])
+    expected = OBJECTIVES["esd"](logits, labels, weights)
+    assert_close(objective(logits, labels, weights=weights), expected)
+    assert_close(objective(logits, labels, weights), expected)
+    assert_close(objective(logits, labels, None), OBJECTIVES["esd"](logits, labels))
 
 
 def test_a_name_is_no_objective(unchecked_types: None) -> None:
@@ -160,9 +182,89 @@ def test_a_shape_is_captured_once_and_only_a_few_are(rng: torch.Generator) -> No
     for n in range(3, 20):
         objective(*batch(rng, n))
     assert isinstance(objective, _captured._Captured)
-    assert len(objective._graphs) == 8
+    assert len(objective.replays.graphs) == 8
     assert calls[-1] == 19
     assert calls.count(19) == 1  # as it is
+
+
+def replays(objective: Penalised) -> int:
+    assert isinstance(objective._replays, Replays)
+    return len(objective._replays.graphs)
+
+
+@every_objective
+def test_an_objective_of_ours_captures_what_it_sees_a_third_time(
+    name: str, rng: torch.Generator
+) -> None:
+    objective = copy.deepcopy(OBJECTIVES[name])
+    for seen, n in enumerate((64, 40, 64, 64, 64, 40)):
+        logits, labels = batch(rng, n)
+        found = judged(objective, logits, labels)
+        with kernels.use("definition"):
+            assert_close(found, judged(objective, logits, labels))
+        assert replays(objective) == (seen >= 3)
+    assert not replays(pickle.loads(pickle.dumps(objective)))
+
+
+def test_what_somebody_else_wrote_is_called_every_time(rng: torch.Generator) -> None:
+    calls = []
+
+    def own(predictions: Predictions) -> Tensor:
+        calls.append(len(predictions))
+        return nll(predictions)
+
+    for objective in (Penalised(own, dece, 1.0), Penalised(nll, own, 1.0)):
+        calls.clear()
+        for _ in range(5):
+            objective(*batch(rng))
+        assert calls == [64] * 5
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        Penalised(nll, across_ranks(top_label(esd)), 1.0),
+        Penalised(nll, by_group(torch.arange(64, device=DEVICE) % 2)(top_label(esd)), 1.0),
+        Penalised(nll, top_label(esd), 1.0, ignore_index=-100),
+    ],
+    ids=["ranks", "groups", "ignored labels"],
+)
+def test_what_no_graph_can_stand_for_is_never_captured(
+    objective: Penalised, rng: torch.Generator
+) -> None:
+    for _ in range(5):
+        objective(*batch(rng))
+    assert not replays(objective)
+
+
+def test_weights_and_a_choice_of_who_computes_are_heeded(rng: torch.Generator) -> None:
+    objective = copy.deepcopy(OBJECTIVES["esd"])
+    logits, labels = batch(rng)
+    for _ in range(5):
+        objective(logits, labels, torch.ones(64, device=DEVICE))
+        with kernels.use("definition"):
+            objective(logits, labels)
+    assert not replays(objective)
+
+
+def test_a_part_that_is_replaced_is_not_replayed(rng: torch.Generator) -> None:
+    objective = copy.deepcopy(OBJECTIVES["esd"])
+    for _ in range(4):
+        objective(*batch(rng))
+    objective.calibration = top_label(mmce)
+    for _ in range(4):
+        logits, labels = batch(rng)
+        expected = judged(OBJECTIVES["mmce"], logits, labels)
+        assert_close(judged(objective, logits, labels), expected)
+
+
+def test_threads_that_share_an_objective_do_not_mix_their_batches(rng: torch.Generator) -> None:
+    objective = kernels.captured(OBJECTIVES["esd"])
+    batches = [batch(rng) for _ in range(40)]
+    expected = [OBJECTIVES["esd"](*each).detach() for each in batches]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda each: objective(*each).detach(), batches))
+    assert_close(found, expected)
 
 
 @needs_a_gpu

@@ -9,8 +9,11 @@ from torch import Tensor, nn
 
 from ._checks import check_callable
 from .criteria import Criterion, name_of
-from .kernels import linear_predictions
+from .kernels import Replays, as_it_is, linear_predictions, replayable
 from .predictions import Predictions
+
+# Logits of a batch whose launches take longer than their work.
+_SMALL = 2**20
 
 
 class Penalised(nn.Module):
@@ -26,6 +29,10 @@ class Penalised(nn.Module):
 
     Calibration belongs to a whole batch: use the largest that fits, and `across_ranks` when it
     is spread over processes.
+
+    On CUDA the launches of a small batch cost more than their work. If `fit` and `calibration` are
+    this package's, those of a shape that comes a third time are captured, and from then on replayed
+    as one: see `kernels.captured`, and `kernels.use` for how to have none of it.
 
     >>> import torch
     >>> from calibrant import esd, nll, top_label
@@ -49,9 +56,24 @@ class Penalised(nn.Module):
         _check_weight(weight)
         self.weight = weight
         self.class_dim, self.ignore_index = class_dim, ignore_index
+        self._replays = Replays(patience=2, most=_SMALL)
+        self._judged = fit, calibration, replayable(fit) and replayable(calibration)
 
     def forward(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
         """The objective of one batch, in which samples may have weights."""
+        if weights is not None or not self._is_replayable():
+            return self._computed(logits, labels, weights)
+        settings = (self.fit, self.calibration, self.weight, self.class_dim)
+        return self._replays.computed(self._computed, settings, logits, labels)
+
+    def _is_replayable(self) -> bool:
+        if self._judged[0] is not self.fit or self._judged[1] is not self.calibration:
+            both = replayable(self.fit) and replayable(self.calibration)
+            self._judged = self.fit, self.calibration, both
+        plain = self.ignore_index is None and isinstance(self.weight, int | float)
+        return plain and self._judged[2] and as_it_is()
+
+    def _computed(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
         if self.class_dim is None and self.ignore_index is None:
             predictions = Predictions(logits, labels, weights=weights)
         else:

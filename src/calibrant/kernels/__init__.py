@@ -4,10 +4,13 @@ from importlib.util import find_spec
 
 from ..measures._handwritten import TWINS
 from ..predictions import ROW_KERNELS
+from ._captured import Replays as Replays
 from ._captured import captured as captured
 from ._cpu_rows import ON_CPU
 from ._cuda_rows import ON_CUDA
 from ._linear import linear_predictions as linear_predictions
+from ._replayable import replayable as replayable
+from ._switch import as_it_is as as_it_is
 from ._switch import use as use
 from ._twins import OF_BATCHES
 

@@ -1,7 +1,9 @@
 """A whole objective of small batches as one launch: a captured CUDA graph."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock, local
 from typing import Any
 
 import torch
@@ -13,7 +15,9 @@ from . import _switch
 # Beyond this a pass over the logits takes longer than the launches that are saved.
 _MOST_LOGITS = 2**24
 # Each keeps memory of its own; the last batch of an epoch may have a shape of its own.
-_MOST_SHAPES = 8
+_MOST_KINDS = 8
+# Kinds whose calls are counted: lengths of texts have no end.
+_MOST_COUNTED = 256
 _WARM_UP = 3
 
 Objective = Callable[..., Tensor]
@@ -27,8 +31,12 @@ def captured(objective: Objective) -> nn.Module:
     afterwards a call copies its tensors in, replays it and copies the two out, whatever the
     objective. Nothing of a call lives in the graph, so that calls may be outstanding together.
 
-    - `objective`: called `(logits, labels)`, such as `Penalised`. Settings are read when a shape is
-      captured; the `weight` of a `Penalised` may change later.
+    - `objective`: called `(logits, labels)`. Settings are read when a shape is captured; the
+      `weight` of a `Penalised` may change later.
+
+    A `Penalised` of this package's criteria needs no such call: it captures what it sees often.
+    This is for the rest: objectives with parts of your own, and batches of more than a million
+    logits. What else they do, such as printing, is done when a shape is captured and no more.
 
     Up to eight shapes are captured, of up to 16 million logits. Everything else takes the objective
     as it is: other devices, calls without a gradient, compilers, function transforms, a capture of
@@ -48,36 +56,72 @@ class _Captured(nn.Module):
     def __init__(self, objective: Objective) -> None:
         super().__init__()
         self.objective = objective
-        self._graphs: dict[Hashable, _Graph | None] = {}
+        self.replays = Replays()
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A graph belongs to this process and to this object.
-        return self.__dict__ | {"_graphs": {}}
+    def forward(self, logits: Tensor, *others: Any, **named: Any) -> Tensor:
+        """The objective of one batch; what is named, or is no tensor, is not captured."""
+        if named or not all(isinstance(x, Tensor) for x in others):
+            value: Tensor = self.objective(logits, *others, **named)
+            return value
+        weight = getattr(self.objective, "weight", None)
+        price = id(weight) if isinstance(weight, Tensor) else weight
+        return self.replays.computed(self.objective, (price,), logits, *others)
 
-    def forward(self, logits: Tensor, *others: Tensor) -> Tensor:
-        """The objective of one batch."""
-        if not _can_be_captured(logits, *others):
-            return self.objective(logits, *others)
-        key = self._key(logits, *others)
-        if key not in self._graphs:
-            if len(self._graphs) == _MOST_SHAPES:
-                return self.objective(logits, *others)
-            self._graphs[key] = _graph_of(self.objective, logits, *others)
-        graph = self._graphs[key]
+
+class Replays:
+    """The graphs of one objective, by kind of batch.
+
+    - `patience`: calls of a kind before it is captured, which takes as long as some calls.
+    - `most`: logits of a batch that is captured.
+    """
+
+    def __init__(self, patience: int = 0, most: int = _MOST_LOGITS) -> None:
+        self.patience, self.most = patience, most
+        self.graphs: dict[Hashable, _Graph | None] = {}
+        self._calls: Counter[Hashable] = Counter()
+        self._one_at_a_time = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Graphs belong to this process and to this object.
+        return Replays, (self.patience, self.most)
+
+    def computed(
+        self, objective: Objective, settings: tuple[Hashable, ...], logits: Tensor, *others: Tensor
+    ) -> Tensor:
+        """The objective of one batch, which `settings` and its tensors alone decide."""
+        if logits.numel() > self.most or not _can_be_captured(logits, *others):
+            return objective(logits, *others)
+        graph = self._graph(objective, (*settings, *_kind_of(logits, *others)), logits, *others)
         if graph is None:
-            return self.objective(logits, *others)
-        value: Tensor = _Replayed.apply(logits, graph, self.objective, *others)  # type: ignore[no-untyped-call]
+            return objective(logits, *others)
+        value: Tensor = _Replayed.apply(logits, graph, objective, *others)  # type: ignore[no-untyped-call]
         return value
 
-    def _key(self, *tensors: Tensor) -> Hashable:
-        """Whatever a graph depends on besides the numbers in its tensors."""
-        weight = getattr(self.objective, "weight", None)
-        return (
-            tuple((x.shape, x.dtype, x.device) for x in tensors),
-            torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda"),
-            _switch._choice,
-            id(weight) if isinstance(weight, Tensor) else weight,
-        )
+    def _graph(self, objective: Objective, kind: Hashable, *tensors: Tensor) -> "_Graph | None":
+        # Threads of one process may share an objective, and captures must not meet.
+        with self._one_at_a_time:
+            if kind not in self.graphs:
+                if len(self.graphs) == _MOST_KINDS or self._calls[kind] < self.patience:
+                    self._count(kind)
+                    return None
+                self.graphs[kind] = _graph_of(objective, *tensors)
+            return self.graphs[kind]
+
+    def _count(self, kind: Hashable) -> None:
+        if len(self._calls) > _MOST_COUNTED:
+            self._calls.clear()
+        self._calls[kind] += 1
+
+
+def _kind_of(*tensors: Tensor) -> tuple[Hashable, ...]:
+    """Whatever a graph depends on besides the numbers in its tensors."""
+    return (
+        tuple((x.shape, x.dtype, x.device) for x in tensors),
+        torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda"),
+        _switch._choice,
+        # Streams run side by side, and a graph has room for one batch.
+        torch.cuda.current_stream(tensors[0].device) if tensors[0].is_cuda else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -86,25 +130,40 @@ class _Graph:
     inputs: list[Tensor]
     value: Tensor
     gradient: Tensor
+    one_at_a_time: Lock = field(default_factory=Lock)
 
     def replayed(self, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-        for room, given in zip(self.inputs, tensors, strict=True):
-            room.copy_(given)
-        self.graph.replay()
-        return self.value.clone(), self.gradient.clone()
+        with self.one_at_a_time:
+            for room, given in zip(self.inputs, tensors, strict=True):
+                room.copy_(given)
+            self.graph.replay()
+            return self.value.clone(), self.gradient.clone()
 
 
 def _can_be_captured(logits: Tensor, *others: Tensor) -> bool:
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return False
     return (
-        logits.is_cuda
-        and logits.requires_grad
-        and 0 < logits.numel() <= _MOST_LOGITS
+        logits.requires_grad
+        and logits.numel() > 0
         and not any(x.requires_grad for x in others)
         and not any(is_transformed(x) for x in (logits, *others))
-        and not torch.cuda.is_current_stream_capturing()
+        and not _under_way.here
+        and _on_a_gpu(logits)
     )
+
+
+def _on_a_gpu(logits: Tensor) -> bool:
+    return logits.is_cuda and not torch.cuda.is_current_stream_capturing()
+
+
+class _UnderWay(local):
+    """Whether this thread is capturing: an objective may hold another."""
+
+    here = False
+
+
+_under_way = _UnderWay()
 
 
 def _graph_of(objective: Objective, *tensors: Tensor) -> _Graph | None:
@@ -120,6 +179,7 @@ def _graph_of(objective: Objective, *tensors: Tensor) -> _Graph | None:
     here = torch.cuda.current_stream(inputs[0].device)
     aside = torch.cuda.Stream(inputs[0].device)
     aside.wait_stream(here)
+    _under_way.here = True
     try:
         with torch.cuda.device(inputs[0].device), torch.cuda.stream(aside):
             for _ in range(_WARM_UP):
@@ -132,6 +192,7 @@ def _graph_of(objective: Objective, *tensors: Tensor) -> _Graph | None:
         # It waits for the device, or needs a call that no graph can hold.
         return None
     finally:
+        _under_way.here = False
         here.wait_stream(aside)
     return _Graph(graph, [x.detach() for x in inputs], value, gradient)
 

@@ -21,7 +21,8 @@ class use:
     """Say who computes row statistics and measures: the kernels or the definitions.
 
     - `"auto"`: kernels where they are faster, on CUDA: of rows from 16 million logits on, of
-      measures up to 65,536 samples; else the definitions. The default.
+      measures up to 65,536 samples; else the definitions. A `Penalised` of this package's criteria
+      replays small batches as `captured` does. The default.
     - `"fused"`: kernels of rows at any size; a tensor off CUDA is refused with a sentence.
     - `"definition"`: the definitions in torch operators, everywhere.
 
@@ -74,6 +75,11 @@ class use:
         global _choice, _in_place
         _choice, _in_place = self._before
         self._holds = False
+
+
+def as_it_is() -> bool:
+    """Whether nobody has said who computes, so that a graph may be replayed instead."""
+    return _choice == "auto" and not _in_place
 
 
 def in_place(logits: Tensor) -> bool:

@@ -70,8 +70,8 @@ class AdaptiveWeight:
     def __init__(
         self,
         *,
-        share: float = 0.5,
-        least: float = 0.25,
+        share: float = 0.25,
+        least: float = 0.1,
         most: float = 2.0,
         agreement: float = 0.05,
         rate: float = 0.05,
