@@ -145,7 +145,7 @@ def _works(logits: Tensor, labels: Tensor, compiled: bool) -> list[tuple[Form, W
         forms = {
             "kernels": ("fused", objective),
             "definition": ("definition", objective),
-            "by default": ("auto", objective),
+            "by default": (None, objective),
         }
         if compiled and name != "nll":
             torch.compiler.reset()
@@ -155,7 +155,7 @@ def _works(logits: Tensor, labels: Tensor, compiled: bool) -> list[tuple[Form, W
             works.append(((name, form), partial(_step, call, logits, labels, choice)))
     if logits.shape in EXTREMES:
         for name, objective in FURTHER.items():
-            for form, choice in (("kernels", "fused"), ("by default", "auto")):
+            for form, choice in (("kernels", "fused"), ("by default", None)):
                 works.append(((name, form), partial(_step, objective, logits, labels, choice)))
     works.append((("nll", "F.cross_entropy"), partial(_step, F.cross_entropy, logits, labels)))
     in_place = partial(_in_place, OBJECTIVES["nll + esd"])

@@ -261,9 +261,9 @@ def test_a_part_that_is_replaced_is_not_replayed(rng: torch.Generator) -> None:
 def test_threads_that_share_an_objective_do_not_mix_their_batches(rng: torch.Generator) -> None:
     objective = kernels.captured(OBJECTIVES["esd"])
     batches = [batch(rng) for _ in range(40)]
-    expected = [OBJECTIVES["esd"](*each).detach() for each in batches]
+    expected = [judged(OBJECTIVES["esd"], *each) for each in batches]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda each: objective(*each).detach(), batches))
+        found = list(pool.map(lambda each: judged(objective, *each), batches))
     assert_close(found, expected)
 
 

@@ -70,7 +70,7 @@ class Penalised(nn.Module):
         if self._judged[0] is not self.fit or self._judged[1] is not self.calibration:
             both = replayable(self.fit) and replayable(self.calibration)
             self._judged = self.fit, self.calibration, both
-        plain = self.ignore_index is None and isinstance(self.weight, int | float)
+        plain = self.ignore_index is None and isinstance(self.weight, (int, float))
         return plain and self._judged[2] and as_it_is()
 
     def _computed(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -1,15 +1,15 @@
 """A whole objective of small batches as one launch: a captured CUDA graph."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from threading import Lock, local
+from threading import Lock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .._checks import check_callable, is_transformed
+from .._checks import check_callable, is_transforming
 from . import _switch
 
 # Beyond this a pass over the logits takes longer than the launches that are saved.
@@ -29,7 +29,8 @@ def captured(objective: Objective) -> nn.Module:
     At the size of a training batch an objective costs what Python takes to launch its operators.
     Here value and gradient by the logits are captured as a CUDA graph when a shape is first seen;
     afterwards a call copies its tensors in, replays it and copies the two out, whatever the
-    objective. Nothing of a call lives in the graph, so that calls may be outstanding together.
+    objective. The gradient stays in the graph until it is asked for; where calls are outstanding
+    together, all but the last are replayed once more.
 
     - `objective`: called `(logits, labels)`. Settings are read when a shape is captured; the
       `weight` of a `Penalised` may change later.
@@ -89,15 +90,18 @@ class Replays:
         self, objective: Objective, settings: tuple[Hashable, ...], logits: Tensor, *others: Tensor
     ) -> Tensor:
         """The objective of one batch, which `settings` and its tensors alone decide."""
-        if logits.numel() > self.most or not _can_be_captured(logits, *others):
+        if not 0 < logits.numel() <= self.most or not _can_be_captured(logits, *others):
             return objective(logits, *others)
         graph = self._graph(objective, (*settings, *_kind_of(logits, *others)), logits, *others)
         if graph is None:
             return objective(logits, *others)
-        value: Tensor = _Replayed.apply(logits, graph, objective, *others)  # type: ignore[no-untyped-call]
+        value: Tensor = _Replayed.apply(logits, (graph, objective, others))  # type: ignore[no-untyped-call]
         return value
 
     def _graph(self, objective: Objective, kind: Hashable, *tensors: Tensor) -> "_Graph | None":
+        known = self.graphs.get(kind, self)
+        if not isinstance(known, Replays):
+            return known
         # Threads of one process may share an objective, and captures must not meet.
         with self._one_at_a_time:
             if kind not in self.graphs:
@@ -116,54 +120,64 @@ class Replays:
 def _kind_of(*tensors: Tensor) -> tuple[Hashable, ...]:
     """Whatever a graph depends on besides the numbers in its tensors."""
     return (
-        tuple((x.shape, x.dtype, x.device) for x in tensors),
+        *[(x.shape, x.dtype, x.device) for x in tensors],
         torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda"),
         _switch._choice,
-        # Streams run side by side, and a graph has room for one batch.
-        torch.cuda.current_stream(tensors[0].device) if tensors[0].is_cuda else None,
+        _stream_of(tensors[0]),
     )
 
 
-@dataclass(frozen=True)
+def _stream_of(x: Tensor) -> int:
+    """Streams run side by side, and a graph has room for one batch."""
+    # `torch.cuda.current_stream` makes an object, for as long as a launch takes.
+    return torch._C._cuda_getCurrentRawStream(x.device.index) if x.is_cuda else 0
+
+
+@dataclass
 class _Graph:
     graph: Any
     inputs: list[Tensor]
     value: Tensor
     gradient: Tensor
+    turn: int = 0
     one_at_a_time: Lock = field(default_factory=Lock)
 
-    def replayed(self, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    def replayed(self, tensors: Iterable[Tensor]) -> tuple[Tensor, int]:
+        """The value, and the turn in which the gradient is that of these tensors."""
         with self.one_at_a_time:
-            for room, given in zip(self.inputs, tensors, strict=True):
-                room.copy_(given)
-            self.graph.replay()
-            return self.value.clone(), self.gradient.clone()
+            self._replay(tensors)
+            return self.value.clone(), self.turn
+
+    def gradient_of(self, turn: int, tensors: Iterable[Tensor], upstream: Tensor) -> Tensor:
+        """That of a turn, replayed once more if others came after it."""
+        with self.one_at_a_time:
+            if turn != self.turn:
+                self._replay(tensors)
+            return upstream * self.gradient
+
+    def _replay(self, tensors: Iterable[Tensor]) -> None:
+        for room, given in zip(self.inputs, tensors, strict=True):
+            room.copy_(given)
+        self.graph.replay()
+        self.turn += 1
 
 
 def _can_be_captured(logits: Tensor, *others: Tensor) -> bool:
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return False
+    for other in others:
+        if other.requires_grad:
+            return False
     return (
         logits.requires_grad
-        and logits.numel() > 0
-        and not any(x.requires_grad for x in others)
-        and not any(is_transformed(x) for x in (logits, *others))
-        and not _under_way.here
+        and not is_transforming()
+        and not _switch.recording.here
         and _on_a_gpu(logits)
     )
 
 
 def _on_a_gpu(logits: Tensor) -> bool:
     return logits.is_cuda and not torch.cuda.is_current_stream_capturing()
-
-
-class _UnderWay(local):
-    """Whether this thread is capturing: an objective may hold another."""
-
-    here = False
-
-
-_under_way = _UnderWay()
 
 
 def _graph_of(objective: Objective, *tensors: Tensor) -> _Graph | None:
@@ -179,7 +193,7 @@ def _graph_of(objective: Objective, *tensors: Tensor) -> _Graph | None:
     here = torch.cuda.current_stream(inputs[0].device)
     aside = torch.cuda.Stream(inputs[0].device)
     aside.wait_stream(here)
-    _under_way.here = True
+    _switch.recording.here = True
     try:
         with torch.cuda.device(inputs[0].device), torch.cuda.stream(aside):
             for _ in range(_WARM_UP):
@@ -192,7 +206,7 @@ def _graph_of(objective: Objective, *tensors: Tensor) -> _Graph | None:
         # It waits for the device, or needs a call that no graph can hold.
         return None
     finally:
-        _under_way.here = False
+        _switch.recording.here = False
         here.wait_stream(aside)
     return _Graph(graph, [x.detach() for x in inputs], value, gradient)
 
@@ -200,23 +214,26 @@ def _graph_of(objective: Objective, *tensors: Tensor) -> _Graph | None:
 class _Replayed(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, graph: _Graph, objective: Objective, *others: Tensor
+        ctx: Any, logits: Tensor, call: tuple[_Graph, Objective, tuple[Tensor, ...]]
     ) -> Tensor:
-        value, gradient = graph.replayed(logits, *others)
-        ctx.objective = objective
-        ctx.save_for_backward(logits, gradient, *others)
+        graph, objective, others = call
+        value, turn = graph.replayed((logits, *others))
+        ctx.call = graph, objective, turn
+        ctx.save_for_backward(logits, *others)
         return value
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        logits, gradient, *others = ctx.saved_tensors
-        nothing = (None,) * (2 + len(others))
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        graph, objective, turn = ctx.call
+        tensors = ctx.saved_tensors
         if torch.is_grad_enabled():
             # Somebody differentiates the gradient: it is derived anew, where it is recorded.
+            logits, *others = tensors
+
             def plain(z: Tensor) -> Tensor:
-                value: Tensor = ctx.objective(z, *others)
+                value: Tensor = objective(z, *others)
                 return value
 
             (by_logits,) = torch.func.vjp(plain, logits)[1](upstream)
-            return by_logits, *nothing
-        return (upstream * gradient).to(logits.dtype), *nothing
+            return by_logits, None
+        return graph.gradient_of(turn, tensors, upstream), None

@@ -2,6 +2,7 @@
 
 import os
 from importlib.util import find_spec
+from threading import local
 from types import TracebackType
 from typing import Literal, get_args
 
@@ -77,6 +78,15 @@ class use:
         self._holds = False
 
 
+class _Recording(local):
+    """Whether this thread captures a graph: an objective may hold another."""
+
+    here = False
+
+
+recording = _Recording()
+
+
 def as_it_is() -> bool:
     """Whether nobody has said who computes, so that a graph may be replayed instead."""
     return _choice == "auto" and not _in_place
@@ -105,7 +115,8 @@ def in_charge(x: Tensor, least: int = 1) -> bool:
     """Whether kernels compute on `x`; `least` is the size from which they are faster."""
     if _choice == "definition" or x.numel() == 0:
         return False
-    if _choice == "auto" and not (x.is_cuda and x.numel() >= least):
+    # What counts against kernels at small sizes are their launches, and a graph has none.
+    if _choice == "auto" and not (x.is_cuda and (x.numel() >= least or recording.here)):
         return False
     if torch.compiler.is_compiling():
         plain = True
