@@ -178,6 +178,35 @@ def test_bad_input_is_one_sentence_and_nothing_else(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["evalute", "FILE"], "evaluate"),
+        (["evaluate", "FILE", "--lables", "y"], "--labels"),
+        (["evaluate", "FILE", "--groups", "Regions"], "region"),
+        (["evaluate", "FILE", "--fail-above", "eec=0.1", "--draws", "2"], "ece"),
+        (
+            ["recalibrate", "FILE", "--method", "temprature", "--out", "x.safetensors"],
+            "temperature",
+        ),
+        (["compare", "FILE", "FILE", "--criterion", "breir"], "brier"),
+        (["study", "rendr", "digits"], "render"),
+        (["study", "render", "digit"], "digits"),
+        (["study", "render", "digits", "--budget", "quik"], "quick"),
+    ],
+)
+def test_a_mistyped_name_is_asked_about(
+    given: list[str],
+    meant: str,
+    told: tuple[Path, Tensor, Tensor],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([str(told[0]) if word == "FILE" else word for word in given]) == 2
+    said = capsys.readouterr().err
+    assert f". Did you mean '{meant}'?" in said
+    assert "?." not in said
+
+
 def test_weights_leave_no_tests_and_a_long_weighted_file_asks(
     told: tuple[Path, Tensor, Tensor],
     capsys: pytest.CaptureFixture[str],

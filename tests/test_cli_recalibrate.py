@@ -104,7 +104,7 @@ def test_probabilities_and_events_are_recalibrated_too(
 def test_events_are_judged_and_gated_as_evaluate_judges_them(
     tmp_path: Path, rng: torch.Generator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sure = torch.randint(10, 101, (500,), generator=rng).double() / 100  # many below one half
+    sure = torch.randint(10, 100, (500,), generator=rng).double() / 100  # many below one half
     right = torch.bernoulli((sure / 2 + 0.5), generator=rng).long()
     np.savez(tmp_path / "answers.npz", sure=sure, right=right)
     columns = ["--confidence", "sure", "--outcome", "right", "--json"]

@@ -181,6 +181,30 @@ def test_one_number_per_row_is_about_class_one(kind: str, tmp_path: Path) -> Non
     assert_close(forecasts.probs, cal.Predictions.from_binary(scores, labels).probs)
 
 
+@pytest.mark.parametrize(
+    ("name", "by", "sentence"),
+    [
+        ("log.csv", ";", r"log\.csv must separate its columns by commas; .* has semicolons\."),
+        ("log.csv.gz", ";", r"log\.csv\.gz must separate its columns by commas; .* semicolons"),
+        ("log.csv", "\t", r"by commas; its first line has tabs"),
+        ("log.tsv", ",", r"by tabs; its first line has commas"),
+    ],
+)
+def test_another_separator_is_named(name: str, by: str, sentence: str, tmp_path: Path) -> None:
+    lines = [by.join(("logit", "label")), *(by.join(("1,5", str(k % 2))) for k in range(9))]
+    told = "\n".join(lines).encode("utf-8-sig")  # as spreadsheets write it
+    (tmp_path / name).write_bytes(gzip.compress(told) if name.endswith(".gz") else told)
+    with pytest.raises(ValueError, match=sentence):
+        open_log(tmp_path / name)
+
+
+def test_a_column_of_chances_is_not_one_of_logits(tmp_path: Path) -> None:
+    chances, labels = torch.linspace(0, 1, 50), torch.arange(50) % 2
+    save_file({"logits": chances, "labels": labels}, tmp_path / "log.safetensors")
+    with pytest.raises(ValueError, match=r"column logits of log.*must be log-odds.*Name them as p"):
+        open_log(tmp_path / "log.safetensors").read()
+
+
 def events(folder: Path, n: int = 300) -> tuple[PredictionLog, Tensor, Tensor]:
     rng = torch.Generator().manual_seed(5)
     confidence = torch.rand(n, generator=rng)

@@ -71,7 +71,7 @@ def test_bad_input_is_refused_in_a_sentence(
     ("pair", "sentence"),
     [
         (("digits", "mpl"), "MODEL must be one of boosting, encoder, lenet5, mlp, "),
-        (("digits", "mpl"), "got 'mpl'. Did you mean mlp?"),
+        (("digits", "mpl"), "got 'mpl'. Did you mean 'mlp'?"),
         (("dgits", "mlp"), "DATA_SET must be one of adult, "),
         (("digits", "lenet5"), "MODEL must be one that can be trained on digits; lenet5 cannot: "),
     ],

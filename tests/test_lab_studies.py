@@ -323,6 +323,18 @@ def test_a_column_may_tell_of_a_set_from_elsewhere() -> None:
     assert value_of(column, {"test": {"temperature": {"mean_confidence": 0.9}}}) is None
 
 
+def test_a_page_of_rows_without_a_time_says_so() -> None:
+    def timeless(trial: Trial) -> dict[str, Any]:
+        lost = ("seconds", "finished") if trial.seed else ()
+        return {key: value for key, value in row(0.9, 0.1).items() if key not in lost}
+
+    _, page = plan_and_page(timeless)
+    assert " hours without 6 whose time is not known. " in page
+    _, page = plan_and_page(lambda trial: {"validation": row(0.9, 0.1)["validation"]})
+    assert " of tuning, hours not known. " in page
+    assert " —; torch —, calibrant —, commit —, last finished —." in page
+
+
 def test_a_page_without_rows_says_so() -> None:
     assert "No trial has finished yet." in render("two", TWO_STAGES, "quick", {})
 

@@ -186,6 +186,36 @@ def test_a_search_between_bounds_finds_the_better_end(tmp_path: Path) -> None:
     assert tuner.search("w", base, "weight", (0.01, 10.0), run, trials=15, column="ece20") == []
 
 
+def test_a_search_goes_on_past_trials_that_diverge(tmp_path: Path) -> None:
+    from calibrant.lab import Trial
+
+    base = Trial("digits", "mlp", procedure="joint", calibration="mmce", weight=1.0)
+    asked: list[float] = []
+
+    def run(trial: Trial) -> dict[str, Any]:
+        assert isinstance(trial.weight, float)
+        asked.append(trial.weight)
+        if trial.weight > 1.0:
+            return {"error": "the loss must be finite; it was not. Lower the rate."}
+        return {"validation": {"none": {"ece20": trial.weight}}}
+
+    tuner = Tuner(tmp_path / "journal")
+    tried = tuner.search("w", base, "weight", (0.01, 10.0), run, trials=12, column="ece20")
+    assert len(asked) == 12
+    assert [value for value, _ in tried] == [value for value in asked if value <= 1.0]
+    assert 0 < len(tried) < 12
+    told = optuna.load_study(study_name="w", storage=tuner.storage).get_trials()
+    failed = [each for each in told if each.state == optuna.trial.TrialState.FAIL]
+    assert len(failed) == 12 - len(tried)
+    assert all(each.params["weight"] > 1.0 for each in failed)
+    assert tuner.search("w", base, "weight", (0.01, 10.0), run, trials=12, column="ece20") == []
+    study = optuna.load_study(study_name="w", storage=tuner.storage)
+    study.ask()  # and killed before it was told of
+    again = tuner.search("w", base, "weight", (0.01, 10.0), run, trials=13, column="ece20")
+    assert len(asked) == 13
+    assert len(again) <= 1
+
+
 def test_a_database_that_many_share_leaves_what_others_run_alone(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'searches.db'}"
     first, second = Tuner(url), Tuner(url)

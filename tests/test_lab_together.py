@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from calibrant.lab import Engine, RunSettings, Store, Trial, open_task, run_trial, run_trials
-from calibrant.lab._pace import Pace
+from calibrant.lab._pace import Pace, duration
 from calibrant.lab._together import groups_of, run_together
 from calibrant.lab.augment import Augmentation
 from calibrant.lab.data import Samples, Splits
@@ -285,3 +285,10 @@ def test_a_worker_that_dies_is_told_and_what_was_finished_is_kept(tmp_path: Path
     with pytest.raises(ChildProcessError, match="a worker process died, after 1 of 3 trials"):
         run_trials([BASE.but(seed=seed) for seed in range(3)], settings, kill_after_the_first)
     assert set(Store(tmp_path).rows()) == {BASE.identity}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.0, "0 ms"), (0.0412, "41 ms"), (1.2, "1 s"), (200.0, "3 min")]
+)
+def test_a_time_under_a_second_is_told_in_milliseconds(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown

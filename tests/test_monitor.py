@@ -218,6 +218,17 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float], sentence:
         CalibrationMonitor(**settings)
 
 
+def test_it_says_in_a_line_what_it_has_seen() -> None:
+    monitor = CalibrationMonitor()
+    assert repr(monitor) == "CalibrationMonitor(no window yet, alarm at evidence 20)"
+    monitor.advance(torch.zeros(len(DIRECTIONS)), 1_200)
+    calm = "CalibrationMonitor(1 window, 1,200 events, evidence 1 of 20, no alarm)"
+    assert str(monitor) == repr(monitor) == calm
+    monitor.advance(torch.where(torch.as_tensor(DIRECTIONS) < 0, 7.0, -7.0), 800)
+    loud = "2 windows, 2,000 events, alarm in window 1, over-confident since 1"
+    assert repr(monitor) == f"CalibrationMonitor({loud})"
+
+
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_window_needs_an_event_and_no_weights(predictions: cal.Predictions) -> None:
     with pytest.raises(ValueError, match="at least one event"):

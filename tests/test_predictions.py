@@ -87,6 +87,25 @@ def test_binary_scores_are_the_log_odds_of_class_one(rng: torch.Generator) -> No
     assert_close(nll(binary), bce)
 
 
+def test_chances_in_place_of_log_odds_are_refused(rng: torch.Generator) -> None:
+    chances, labels = torch.rand(20, generator=rng), torch.randint(2, (20,), generator=rng)
+    assert chances.max() - chances.min() > 0.75
+    with pytest.raises(ValueError, match=r"20 numbers all between 0 and 1.*from_probabilities"):
+        Predictions.from_binary(chances, labels)
+    with pytest.raises(ValueError, match=r"20 numbers all between 0 and 1.*scores\.logit\(\)"):
+        Predictions.from_multilabel(chances.reshape(10, 2), labels.reshape(10, 2))
+    assert len(Predictions(torch.stack([-chances / 2, chances / 2], 1), labels)) == 20
+
+
+def test_log_odds_that_may_lie_between_zero_and_one_are_taken(rng: torch.Generator) -> None:
+    scores, labels = torch.rand(20, generator=rng), torch.randint(2, (20,), generator=rng)
+    few, untrained = scores[:19], 0.2 + scores / 2
+    training = scores.clone().requires_grad_()
+    for honest in (few, untrained, training, scores - 0.5):
+        binary = Predictions.from_binary(honest, labels[: len(honest)])
+        assert_close(binary.probs[:, 1], honest.sigmoid())
+
+
 def test_several_labels_are_binary_events_of_their_own(rng: torch.Generator) -> None:
     scores = torch.randn(20, 3, generator=rng)
     targets = torch.randint(2, (20, 3), generator=rng)

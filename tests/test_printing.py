@@ -1,4 +1,4 @@
-"""Numbers as people see them: decimals, one way everywhere, and never a zero that is none."""
+"""Numbers as people see them: decimals, one way everywhere, and no zero with a sign."""
 
 import re
 
@@ -6,8 +6,12 @@ import pytest
 import torch
 
 import calibrant as cal
+from calibrant.demo._show import cell as demo_cell
 from calibrant.evaluation import _table as table
+from calibrant.lab._render import _cell
+from calibrant.report._verdict import points
 from calibrant.report._words import number as on_a_page
+from calibrant.training._history import Epoch
 
 
 @pytest.mark.parametrize(
@@ -19,8 +23,10 @@ from calibrant.report._words import number as on_a_page
         (0.00087, "0.00087"),
         (0.000087, "0.000087"),
         (-0.0000658, "-0.000066"),
-        (3e-7, "< 0.000001"),
-        (-3e-7, "> -0.000001"),
+        (4.9e-5, "0.0000"),
+        (-0.0000053, "0.0000"),
+        (-3e-7, "0.0000"),
+        (-0.0, "0.0000"),
         (9_999.5, "9999.5000"),
         (1_234_567.8, "1,234,568"),
         (2.5e20, "2.5e+20"),
@@ -39,6 +45,21 @@ def test_a_number_keeps_two_digits_and_has_no_exponent(x: float, shown: str) -> 
 def test_a_p_value_is_never_zero(p: float, shown: str) -> None:
     assert table.p_value(p) == shown
     assert table.spoken_p(p) == f"p {shown}" if p < 1e-4 else f"p = {shown}"
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"), [(0.0, "exact"), (3e-7, "< 0.0001"), (0.00214, "0.0021")]
+)
+def test_an_error_bound_is_zero_only_where_nothing_was_lost(error: float, shown: str) -> None:
+    assert table.bound(error) == shown
+
+
+def test_what_rounds_to_zero_has_no_sign_in_pages_and_logs() -> None:
+    assert _cell([-0.004, 0.001], "none") == "0.00"
+    assert _cell([-0.004, 0.001], "std") == "0.00 ± 0.00"
+    assert str(Epoch(1, 0.5, calibration=-3e-6, weight=1.0)).endswith("calibration 0.0000 times 1")
+    assert points(-0.0004) == "0.0"
+    assert demo_cell(cal.Estimate(-0.0004, -0.0112, 0.0, 9)) == "0.0 (-1.1 to 0.0)"
 
 
 def test_tests_and_comparisons_print_in_that_way() -> None:

@@ -262,7 +262,7 @@ def test_refuses_what_it_cannot_fit_with_a_sentence(name: str) -> None:
         make().fit(logits, labels[:-1])
     with pytest.raises(ValueError, match=r"labels must lie between 0 and 3.*got 4"):
         make().fit(logits, labels + 1)
-    with pytest.raises(ValueError, match=r"rows that are probabilities.*as_logits"):
+    with pytest.raises(ValueError, match=r"rows that are probabilities.*probabilities=True"):
         make().fit(logits.softmax(dim=1), labels)
     with pytest.raises(ValueError, match=r"needs at least \d+ samples to fit; got 2"):
         make().fit(logits[:2], labels[:2])

@@ -248,10 +248,13 @@ def test_logits_of_certainty_are_finite() -> None:
 
 def test_chances_in_place_of_log_odds_are_refused(predictions: Predictions) -> None:
     chance, happened = predictions.confidence, predictions.correct.long()
-    with pytest.raises(ValueError, match=r"200 numbers all between 0 and 1.*as_logits"):
+    with pytest.raises(ValueError, match=r"200 numbers all between 0 and 1.*probabilities=True"):
         TemperatureScaling().fit(chance, happened)
     with pytest.raises(ValueError, match=r"all between 0 and 1"):
         TemperatureScaling().fit(predictions.probs, predictions.probs.round(), multilabel=True)
+    fitted = TemperatureScaling().fit(as_logits(chance), happened)
+    with pytest.raises(ValueError, match=r"1001 numbers all between 0 and 1"):
+        fitted.transform(torch.linspace(0, 1, 1001))
     two = torch.stack([-chance / 2, chance / 2], dim=1)
     mostly = (torch.arange(200) % 4 > 0).long()
     assert TemperatureScaling().fit(two, mostly, folds=0).report_.converged
@@ -453,7 +456,7 @@ def test_a_map_of_logits_refuses_probabilities(method: str, rng: torch.Generator
     logits = 3 * torch.randn(60, 4, generator=rng)
     drawn = torch.multinomial((logits / 2).softmax(dim=1), 1, generator=rng)[:, 0]
     fitted = TemperatureScaling().fit(logits, drawn)
-    with pytest.raises(ValueError, match=r"got rows that are probabilities.*as_logits"):
+    with pytest.raises(ValueError, match=r"got rows that are probabilities.*probabilities=True"):
         getattr(fitted, method)(logits.softmax(dim=1))
-    with pytest.raises(ValueError, match=r"got rows that are probabilities.*as_logits"):
+    with pytest.raises(ValueError, match=r"got rows that are probabilities.*probabilities=True"):
         getattr(fitted, method)(logits.softmax(dim=1).numpy())

@@ -326,6 +326,17 @@ def test_the_recommended_map_repairs_an_over_confident_model(events: bool) -> No
     assert found.gain.value == pytest.approx(found.before["nll"].value - found.after["nll"].value)
 
 
+def test_zeros_among_probabilities_do_not_ruin_the_recommended_map() -> None:
+    logits, labels = drawn(1200)
+    votes = (10 * (3 * logits).softmax(dim=1).double()).round()
+    said = told("forest", (votes / votes.sum(dim=1, keepdim=True), labels), probabilities=True)
+    found = repair(said, rows_of(said, QUICK), QUICK)
+    assert isinstance(found, Repair)
+    of_logits = repair(told("m", (3 * logits, labels)), {}, QUICK)
+    assert isinstance(of_logits, Repair)
+    assert found.after["nll"].value < 1.15 * of_logits.after["nll"].value
+
+
 def test_a_calibrated_model_is_left_as_it_is() -> None:
     said = told("m", drawn(1200))
     found = repair(said, rows_of(said, QUICK), QUICK)

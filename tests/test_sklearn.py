@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -18,7 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from calibrant.integrations.sklearn import RecalibratedClassifier
-from calibrant.recalibration import TemperatureScaling, as_logits
+from calibrant.recalibration import RECALIBRATORS, TemperatureScaling
 
 
 def samples(classes: int = 3) -> Any:
@@ -41,13 +42,13 @@ def test_recalibrator_is_fitted_to_predictions_of_unseen_samples() -> None:
     X, y = samples()
     model = RecalibratedClassifier(GaussianNB(), TemperatureScaling()).fit(X, y)
     unseen = cross_val_predict(GaussianNB(), X, y, cv=5, method="predict_proba")
-    expected = TemperatureScaling().fit(as_logits(unseen, smallest=1e-7), y, folds=0)
+    expected = TemperatureScaling().fit(unseen, y, probabilities=True, folds=0)
     found = model.recalibrator_.get_buffer("temperature_").item()
     assert found == pytest.approx(expected.temperature_.item())
     assert model.recalibrator_.report_ == expected.report_
     whole = GaussianNB().fit(X, y).predict_proba(X)
     np.testing.assert_allclose(
-        model.predict_proba(X), expected.predict_proba(as_logits(whole, smallest=1e-7))
+        model.predict_proba(X), expected.predict_proba(whole, probabilities=True)
     )
 
 
@@ -70,13 +71,29 @@ def test_helps_classifiers_with_and_without_probabilities(estimator: Any, classe
         assert log_loss(names[800:], chances) < np.log(classes)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "method", ["temperature", "vector", "dirichlet", "platt", "beta", "scaling_binning"]
+)
+def test_zeros_of_a_forest_do_not_ruin_a_map(method: str, classes: int) -> None:
+    X, y = samples(classes)
+    forest = RandomForestClassifier(10, random_state=0).fit(X[:400], y[:400])
+    assert (forest.predict_proba(X[400:]) == 0).mean() > 0.05
+    loss = {}
+    for name in (method, "isotonic"):  # of which only the order of the chances is asked
+        model = RecalibratedClassifier(FrozenEstimator(forest), RECALIBRATORS[name]())
+        model.fit(X[400:800], y[400:800])
+        loss[name] = log_loss(y[800:], model.predict_proba(X[800:]))
+    assert loss[method] < 1.1 * loss["isotonic"]
+
+
 def test_a_fitted_classifier_is_frozen_and_recalibrated_on_held_out_samples() -> None:
     X, y = samples()
     fitted = GaussianNB().fit(X[:600], y[:600])
     model = RecalibratedClassifier(FrozenEstimator(fitted), TemperatureScaling())
     model.fit(X[600:], y[600:])
-    said = as_logits(fitted.predict_proba(X[600:]), smallest=1e-7)
-    expected = TemperatureScaling().fit(said, y[600:])
+    said = fitted.predict_proba(X[600:])
+    expected = TemperatureScaling().fit(said, y[600:], probabilities=True)
     found = model.recalibrator_.get_buffer("temperature_").item()
     assert found == pytest.approx(expected.temperature_.item())
 

@@ -199,6 +199,14 @@ def test_probabilities_are_refused_with_what_works() -> None:
     assert whole.values()["ece"].value == pytest.approx(given.values()["ece"].value, abs=1e-6)
 
 
+def test_it_says_in_a_line_what_it_holds() -> None:
+    assert repr(Summary(10, bins=20)) == "Summary(0 samples of 10 classes, 20 bins)"
+    found = Summary(3).update(torch.eye(3).repeat(500, 1), torch.arange(1500) % 3)
+    assert str(found) == repr(found) == "Summary(1,500 samples of 3 classes, 15 bins)"
+    events = Summary(None).add_events(torch.linspace(0, 1, 7), torch.ones(7))
+    assert repr(events) == "Summary(7 events, 15 bins)"
+
+
 def test_bad_input_gets_one_sentence() -> None:
     with pytest.raises(ValueError, match=r"must have 4 classes, like the summary; got 3"):
         Summary(4).update(torch.zeros(2, 3), torch.zeros(2, dtype=torch.long))

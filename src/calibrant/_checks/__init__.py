@@ -8,8 +8,10 @@ from ._labels import check_weights as check_weights
 from ._logits import check_logits as check_logits
 from ._logits import check_shapes as check_shapes
 from ._logits import check_table as check_table
+from ._nearest import did_you_mean as did_you_mean
 from ._probabilities import ROUNDED as ROUNDED
 from ._probabilities import check_chances as check_chances
+from ._probabilities import check_not_chances as check_not_chances
 from ._probabilities import check_not_probabilities as check_not_probabilities
 from ._probabilities import check_probabilities as check_probabilities
 from ._probabilities import check_probability_table as check_probability_table

@@ -9,6 +9,8 @@ from ._tensors import HALF, check_tensor, is_transformed
 ROUNDED, OF_HALF = 1e-2, 2e-2
 # Rows of rounded numbers that are no accident, and by how much each may be off.
 _MANY, _ROUGHLY = 8, 5e-2
+# Scores that all lie between 0 and 1 are an accident for fewer samples than this.
+_BY_ACCIDENT = 20
 
 
 def slack(dtype: torch.dtype) -> float:
@@ -35,6 +37,23 @@ def check_not_probabilities(name: str, table: Tensor, remedy: str) -> None:
         raise ValueError(
             f"{name} must be unnormalised scores; got rows that are probabilities: none negative, "
             f"each sums to one. {remedy}"
+        )
+
+
+def check_not_chances(name: str, scores: Tensor, remedy: str, *, spread: float = 0.75) -> None:
+    """Chances of class 1 would be taken for its log-odds.
+
+    - `spread`: by how much they differ at least. Networks that were not trained yet give log-odds
+      of this kind too, but close to each other.
+    """
+    if scores.numel() < _BY_ACCIDENT or not scores.is_floating_point():
+        return
+    low, high = torch.stack(scores.detach().aminmax()).tolist()
+    if low >= 0 and high <= 1 and low < high and high - low >= spread:
+        raise ValueError(
+            f"{name} must be log-odds, as a sigmoid takes them; got {scores.numel()} numbers all "
+            f"between 0 and 1, which look like probabilities. {remedy} Log-odds that happen to lie "
+            "there may be given two columns, torch.stack([-z / 2, z / 2], 1)."
         )
 
 

@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from .. import __version__
+from .._checks import did_you_mean
 from ._apply import APPLY_EXAMPLES, apply
 from ._compare import COMPARE_EXAMPLES, compare
 from ._demo import DEMO_EXAMPLES, demo
@@ -83,7 +84,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # What the parser of the command line raises says itself what was wrong.
         if not hasattr(wrong, "format_message"):
             raise
-        return _refuse(f"{wrong.format_message().rstrip('.')}. For the options add --help.")
+        return _refuse(f"{_mistyped(wrong)} For the options add --help.")
+
+
+def _mistyped(wrong: Any) -> str:
+    """What the parser says, with the option or the command that was probably meant."""
+    option = getattr(wrong, "option_name", None)
+    if option is not None and "possibilities" in vars(wrong):
+        return f"No such option: {option}.{did_you_mean(option, wrong.possibilities or ())}"
+    said = str(wrong.format_message()).rstrip(".")
+    return said if said.endswith("?") else f"{said}."
 
 
 def _refuse(sentence: str) -> int:

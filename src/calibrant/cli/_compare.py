@@ -18,6 +18,7 @@ from ..report._rows import draws_for
 from ..scores import SCORES
 from . import _options as options
 from ._limits import crossed, parse_limits
+from ._named import check_named
 from ._output import Format, as_json, write
 from ._progress import reading, working
 
@@ -80,9 +81,8 @@ def compare(
 
 def _criteria(names: list[str] | None) -> dict[str, Criterion]:
     known = SCORES | MEASURES
-    strange = [name for name in names or [] if name not in known]
-    if strange:
-        raise ValueError(f"criterion must be one of {', '.join(known)}; got {strange[0]!r}.")
+    for name in names or []:
+        check_named("criterion", name, known)
     return {name: known[name] for name in names} if names else COMPARED
 
 

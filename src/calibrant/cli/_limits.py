@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from math import isnan
 
+from .._checks import did_you_mean
+
 
 def parse_limits(given: Sequence[str]) -> dict[str, float]:
     """Each limit by the name of its row.
@@ -32,7 +34,7 @@ def crossed(limits: Mapping[str, float], values: Mapping[str, float]) -> list[st
     if unknown:
         raise ValueError(
             f"--fail-above must name a row of the table; got {unknown[0]!r}. "
-            f"There are {', '.join(values) or 'none'}."
+            f"There are {', '.join(values) or 'none'}.{did_you_mean(unknown[0], values)}"
         )
     return [
         f"{name} is {values[name]:.4g}, above the limit of {limit:g}."

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
-from ..logs import Batch
-from ..recalibration import RECALIBRATORS, FitReport, Recalibrator, as_logits
+from ..recalibration import RECALIBRATORS, FitReport, Recalibrator
 from . import _options as options
 from ._limits import crossed, parse_limits
+from ._named import check_named
 from ._output import as_json, check_apart, check_writable, write
 from ._progress import reading, working
 
@@ -98,7 +98,13 @@ def recalibrate(
     with reading(log.path.name) as progress:
         told = log.read(progress=progress)
     with working(f"fitting {recalibrator!r}"):
-        recalibrator.fit(_logits(told), told.truth, weights=told.weights, folds=folds)
+        recalibrator.fit(
+            told.forecast,
+            told.truth,
+            weights=told.weights,
+            probabilities=told.kind != "logits",
+            folds=folds,
+        )
     recalibrator.save(out)
     report = recalibrator.report_
     broken = _broken(limits, report)
@@ -114,14 +120,8 @@ def recalibrate(
 
 
 def _made(name: str) -> Recalibrator:
-    if name not in RECALIBRATORS:
-        raise ValueError(f"method must be one of {', '.join(RECALIBRATORS)}; got {name!r}.")
+    check_named("method", name, RECALIBRATORS)
     return RECALIBRATORS[name]()
-
-
-def _logits(told: Batch) -> Tensor:
-    """What a recalibrator takes: logits as they are, of chances their logarithms."""
-    return told.forecast if told.kind == "logits" else as_logits(told.forecast)
 
 
 def _broken(limits: dict[str, float], report: FitReport) -> list[str]:

@@ -74,7 +74,7 @@ class Streamed:
         """Paragraphs and tables."""
         render: Render = table.markdown if markdown else table.plain
         body = [
-            [name, table.number(row.value), table.number(row.error) if row.error else "exact"]
+            [name, table.number(row.value), table.bound(row.error)]
             for name, row in self.whole.values().items()
         ]
         found = [

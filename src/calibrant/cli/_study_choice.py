@@ -4,13 +4,18 @@ from dataclasses import replace
 
 import torch
 
+from .._checks import did_you_mean
 from ..lab import STUDIES, Study
+from ._named import check_named
 
 
 def study_called(name: str) -> Study:
     """The study of that name, or a sentence on which there are."""
     if name not in STUDIES:
-        raise ValueError(f"NAME must be a study; got {name!r}. There are {', '.join(STUDIES)}.")
+        raise ValueError(
+            f"NAME must be a study; got {name!r}. There are {', '.join(STUDIES)}."
+            f"{did_you_mean(name, STUDIES)}"
+        )
     return STUDIES[name]
 
 
@@ -18,15 +23,15 @@ def restricted(study: Study, budget: str, only: list[str] | None) -> Study:
     """The study with one of its budgets, cut down to some data sets."""
     if budget not in study.budgets:
         there = ", ".join(study.budgets) or "none, since nothing is trained"
-        raise ValueError(f"--budget must be one of the study's: {there}; got {budget!r}.")
+        near = did_you_mean(budget, study.budgets)
+        raise ValueError(f"--budget must be one of the study's: {there}; got {budget!r}.{near}")
     if not only:
         return study
     whole = study.budgets[budget]
     pairs = tuple(pair for pair in whole.pairs if pair[0] in only)
     unknown = sorted(set(only) - {data for data, _ in whole.pairs})
     if unknown:
-        there = ", ".join(data for data, _ in whole.pairs)
-        raise ValueError(f"--data-set must be one of {there}; got {unknown[0]!r}.")
+        check_named("--data-set", unknown[0], [data for data, _ in whole.pairs])
     return replace(study, budgets={**study.budgets, budget: replace(whole, pairs=pairs)})
 
 

@@ -9,9 +9,10 @@ import typer
 from ..lab import Trial
 from ..lab.data import DATASETS
 from ..lab.models import MODELS
+from ._named import check_named
 from ._output import as_json, write
 from ._study_choice import devices
-from ._typed_trial import check_named, run, settings_of, weight_of
+from ._typed_trial import run, settings_of, weight_of
 
 TRAIN_EXAMPLES = """
 \b
@@ -85,8 +86,8 @@ def train(
 
     Leaves rows.jsonl, model.safetensors and test.npz, which calibrant evaluate reads, in --out.
     """
-    check_named("DATA_SET", data_set, ("digits", *DATASETS))
-    check_named("MODEL", model, tuple(MODELS))
+    check_named("DATA_SET", data_set, sorted(("digits", *DATASETS)))
+    check_named("MODEL", model, sorted(MODELS))
     trial = Trial.from_dict(
         {
             "data": data_set,

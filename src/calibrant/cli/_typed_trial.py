@@ -2,21 +2,12 @@
 
 import json as plain_json
 import sys
-from difflib import get_close_matches
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
 from ..lab import Store, Trial, run_trial
 from ..training import Epoch
-
-
-def check_named(what: str, given: str, known: tuple[str, ...]) -> None:
-    """Refuse a name that is not known, and say which are."""
-    if given not in known:
-        near = get_close_matches(given, known, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{what} must be one of {', '.join(sorted(known))}; got {given!r}.{hint}")
 
 
 def run(trial: Trial, data: Path | None, device: str, out: Path) -> dict[str, Any]:

@@ -19,8 +19,8 @@ HONEST = """\
 Every image is judged once, by networks that have not seen it, in three folds.
 Nothing was tuned to these results: the price of ESD is that of its authors'
 script, the rest are defaults and round numbers fixed beforehand, those of the
-adaptive price in sight of digits with more noise. In brackets 95% intervals
-for the population; T is a temperature fitted to other images."""
+adaptive price in sight of digits with more noise and of CIFAR-10. In brackets
+95% intervals for the population; T is a temperature fitted to other images."""
 
 
 def main(out: Path | None = Path("calibrant-demo.html")) -> dict[str, Judged]:
@@ -64,7 +64,7 @@ def cell(row: Estimate) -> str:
     >>> cell(Estimate(0.1, 0.085, 0.112, 1000))
     '10.0 (8.5 to 11.2)'
     """
-    return f"{100 * row.value:.1f} ({100 * row.low:.1f} to {100 * row.high:.1f})"
+    return f"{100 * row.value:z.1f} ({100 * row.low:z.1f} to {100 * row.high:z.1f})"
 
 
 def verdict(found: Mapping[str, Judged]) -> str:

@@ -86,6 +86,8 @@ class CalibrationMonitor:
     5 True
     >>> found.direction, found.since
     ('over-confident', 3)
+    >>> monitor
+    CalibrationMonitor(6 windows, 6,000 events, alarm in window 3, over-confident since 3)
 
     Arnold, Henzi & Ziegel, "Sequentially Valid Tests for Forecast Calibration", Annals of Applied
     Statistics 2023; Shin, Ramdas & Rinaldo, "E-detectors: A Nonparametric Framework for
@@ -119,6 +121,17 @@ class CalibrationMonitor:
     def alarm(self) -> Watched | None:
         """The window that raised it; `None` while there is none."""
         return next((each for each in self.windows if each.alarm), None)
+
+    def __repr__(self) -> str:
+        if not self.windows:
+            return f"CalibrationMonitor(no window yet, alarm at evidence {self.bar:.4g})"
+        plural = "s" if len(self.windows) > 1 else ""
+        events = sum(each.n for each in self.windows)
+        seen = f"{len(self.windows):,} window{plural}, {events:,} events"
+        found = f"evidence {self.windows[-1].evidence:.3g} of {self.bar:.4g}, no alarm"
+        if (raised := self.alarm) is not None:
+            found = f"alarm in window {raised.window}, {raised.direction} since {raised.since}"
+        return f"CalibrationMonitor({seen}, {found})"
 
     def update(self, forecasts: Forecasts) -> Watched:
         """Add the next window.

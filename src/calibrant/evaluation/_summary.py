@@ -40,6 +40,8 @@ class Summary:
     >>> whole = first.merge(Summary(classes=2).update(logits[2:], labels[2:]))
     >>> round(whole.values()["ece"].value, 4), len(whole)
     (0.2992, 3)
+    >>> whole
+    Summary(3 samples of 2 classes, 15 bins)
     >>> events = Summary(None).add_events(torch.tensor([0.9, 0.8, 0.6]), torch.tensor([1, 1, 0]))
     >>> round(events.values()["ece"].value, 4)
     0.3
@@ -67,6 +69,10 @@ class Summary:
 
     def __len__(self) -> int:
         return int(self.state["totals"][0])
+
+    def __repr__(self) -> str:
+        kind = "events" if self.classes is None else f"samples of {self.classes} classes"
+        return f"Summary({len(self):,} {kind}, {self.bins} bins)"
 
     @property
     def device(self) -> torch.device:

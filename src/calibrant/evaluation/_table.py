@@ -7,8 +7,8 @@ from ._estimates import Estimate
 
 _WIDEST = 80
 _NAME = 28
-# Numbers of no interest, and numbers that only an exponent can show.
-_SMALLEST, _ENORMOUS = 1e-6, 1e15
+# What four decimals round to zero, and numbers that only an exponent can show.
+_ZERO, _ENORMOUS = 5e-5, 1e15
 
 OUTSIDE = """\
 * lies outside its own interval. Chance makes such errors look too large (and
@@ -18,17 +18,26 @@ esd, which has no bias, at times negative); the interval allows for that."""
 def number(x: float) -> str:
     """Four decimals; more where a small number would lose its second digit; never an exponent.
 
-    >>> number(0.04751), number(0.0), number(-0.000087), number(1e-9), number(123456.7)
-    ('0.0475', '0.0000', '-0.000087', '< 0.000001', '123,457')
+    What rounds to zero is zero, without a sign.
+
+    >>> number(0.04751), number(0.0), number(-0.000087), number(-5.3e-6), number(123456.7)
+    ('0.0475', '0.0000', '-0.000087', '0.0000', '123,457')
     """
     size = abs(x)
     if not isfinite(x) or size >= _ENORMOUS:
         return f"{x:.3g}"
-    if 0 < size < _SMALLEST:
-        return f"< {_SMALLEST:f}" if x > 0 else f"> -{_SMALLEST:f}"
-    if 0 < size < 1e-3:
+    if _ZERO <= size < 1e-3:
         return f"{x:.{1 - floor(log10(size))}f}"
-    return f"{x:,.0f}" if size >= 1e4 else f"{x:.4f}"
+    return f"{x:,.0f}" if size >= 1e4 else f"{x:z.4f}"
+
+
+def bound(error: float) -> str:
+    """How far a number may be off, which is zero only where it is exact.
+
+    >>> bound(0.0), bound(3e-6), bound(0.0021)
+    ('exact', '< 0.0001', '0.0021')
+    """
+    return "exact" if error == 0 else p_value(error)
 
 
 def p_value(p: float) -> str:

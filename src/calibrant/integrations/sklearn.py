@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..recalibration import BestOf, Recalibrator, as_logits
+from ..recalibration import BestOf, Recalibrator
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -22,9 +22,6 @@ except ImportError as missing:
     raise ImportError(
         "the scikit-learn adapter needs scikit-learn: pip install 'calibrant[sklearn]'"
     ) from missing
-
-# What a chance of zero counts as: trees and neighbours give it where they have seen no case.
-_SMALLEST = 1e-7
 
 
 # Types are left open, as scikit-learn's own are: its checks pass wrong ones on purpose.
@@ -50,7 +47,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     >>> X, y = make_classification(2_000, n_redundant=10, random_state=0)
     >>> bayes = RecalibratedClassifier(GaussianNB(), TemperatureScaling()).fit(X, y)
     >>> round(float(bayes.recalibrator_.temperature_), 1)
-    3.2
+    6.6
     """
 
     def __init__(self, estimator: Any, recalibrator: Any = None, *, cv: Any = 5) -> None:
@@ -75,19 +72,21 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 f"y must hold at least two classes to learn a classifier; got {len(self.classes_)} "
                 f"class in {len(labels)} samples."
             )
-        logits = self._unseen(X, y, labels, sample_weight)
-        recalibrator = BestOf() if self.recalibrator is None else clone(self.recalibrator)
-        self.recalibrator_ = recalibrator.fit(logits, labels, weights=sample_weight, folds=0)
+        said = self._unseen(X, y, labels, sample_weight)
         self.estimator_ = self._fitted(X, y, sample_weight)
+        recalibrator = BestOf() if self.recalibrator is None else clone(self.recalibrator)
+        self.recalibrator_ = recalibrator.fit(
+            said, labels, weights=sample_weight, folds=0, **_kind(self.estimator_)
+        )
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def _unseen(self, X: Any, y: Any, labels: Any, weight: Any) -> Any:
-        """Logits of every sample from a classifier that was not fitted to it."""
+        """What a classifier that was not fitted to it says of every sample."""
         folds = check_cv(self.cv, y, classifier=True)
-        logits = np.full((_num_samples(X), len(self.classes_)), np.nan)
+        said = np.full((_num_samples(X), len(self.classes_)), np.nan)
         for seen, held in folds.split(X, y):
             missing = sorted(set(range(len(self.classes_))) - set(labels[seen].tolist()))
             if missing:
@@ -97,13 +96,13 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 )
             own_weight = None if weight is None else weight[seen]
             fitted = self._fitted(_safe_indexing(X, seen), _safe_indexing(y, seen), own_weight)
-            logits[held] = _logits(fitted, _safe_indexing(X, held))
-        if np.isnan(logits).any():
+            said[held] = _said(fitted, _safe_indexing(X, held))
+        if np.isnan(said).any():
             raise ValueError(
                 "cv must hold every sample out once; got a splitter that leaves some out. "
                 "Use KFold or StratifiedKFold."
             )
-        return logits
+        return said
 
     def _fitted(self, X: Any, y: Any, weight: Any) -> Any:
         estimator = clone(self.estimator)
@@ -114,12 +113,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def predict_proba(self, X: Any) -> Any:
         """Calibrated probabilities, one column per class of `classes_`."""
         check_is_fitted(self)
-        return self.recalibrator_.predict_proba(_logits(self.estimator_, X))
+        said = _said(self.estimator_, X)
+        return self.recalibrator_.predict_proba(said, **_kind(self.estimator_))
 
     def predict(self, X: Any) -> Any:
         """The most probable class of each sample."""
         check_is_fitted(self)
-        logits = self.recalibrator_.transform(_logits(self.estimator_, X))
+        said = _said(self.estimator_, X)
+        logits = self.recalibrator_.transform(said, **_kind(self.estimator_))
         return self.classes_[logits.argmax(axis=1)]
 
     def __sklearn_tags__(self) -> Any:
@@ -130,10 +131,15 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return tags
 
 
-def _logits(estimator: Any, X: Any) -> Any:
-    """Rows of logits, two columns also where a classifier gives one score."""
+def _kind(estimator: Any) -> dict[str, bool]:
+    """Whether a classifier says probabilities, as a recalibrator is told of it."""
+    return {"probabilities": hasattr(estimator, "predict_proba")}
+
+
+def _said(estimator: Any, X: Any) -> Any:
+    """Rows of probabilities or of scores, two columns also where a classifier gives one score."""
     if hasattr(estimator, "predict_proba"):
         chances = np.asarray(estimator.predict_proba(X), dtype=float)
-        return as_logits(chances / chances.sum(axis=1, keepdims=True), smallest=_SMALLEST)
+        return chances / chances.sum(axis=1, keepdims=True)
     scores = np.asarray(estimator.decision_function(X), dtype=float)
     return np.stack([np.zeros_like(scores), scores], axis=1) if scores.ndim == 1 else scores

@@ -1,16 +1,12 @@
 """Calibration in transformers' Trainer: for classifiers and, by token, for language models."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ..criteria import Criterion
-from ..measures import MEASURES
-from ..predictions import Predictions
-from ..scores import accuracy, brier, nll
 from ..training._accumulation import Share, accumulate, logit_gradients
 from ..training._checkpoint import Checkpoint
 from ..training._parallel import (
@@ -22,6 +18,10 @@ from ..training._parallel import (
 from ..training._random import restore_random_state
 from ..training._stream import Stream
 from ..training._weight import CalibrationStatistics, WatchingWeight, Weight, as_weight
+from ._loss_function import Objective, logits_of, nothing, predictions_of
+from ._loss_function import calibration_metrics as calibration_metrics
+from ._loss_function import loss_function as loss_function
+from ._loss_function import rows as rows
 
 try:
     from transformers import Trainer
@@ -32,82 +32,8 @@ except ImportError as missing:
         "the Trainer adapter needs transformers: pip install 'calibrant[transformers]'"
     ) from missing
 
-Objective = Callable[[Tensor, Tensor], Tensor]
 # Beside Trainer's own files of a checkpoint; of the stream, one for each process.
 _WEIGHT, _STREAM = "calibration_weight.pt", "calibration_stream_{}.pt"
-
-
-def rows(
-    logits: Tensor, labels: Tensor, *, causal: bool = False, ignore_index: int = -100
-) -> tuple[Tensor, Tensor]:
-    """One row of logits and one label per prediction, without the ignored ones.
-
-    - `logits`: `(batch, classes)`, or `(batch, length, classes)` for tokens.
-    - `causal`: whether the logits at a position predict the label of the next.
-
-    >>> logits, labels = torch.zeros(2, 4, 10), torch.tensor([[5, 1, 2, -100], [7, 8, 9, 3]])
-    >>> rows(logits, labels, causal=True)[1]
-    tensor([1, 2, 8, 9, 3])
-    """
-    if causal:
-        logits, labels = logits[:, :-1], labels[:, 1:]
-    logits, labels = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
-    kept = labels.long() != ignore_index  # of narrow integers -100 is another number
-    return logits[kept], labels[kept]
-
-
-def loss_function(objective: Objective, *, causal: bool = False) -> Callable[..., Tensor]:
-    """An objective as `Trainer(compute_loss_func=...)` wants it.
-
-    - `objective`: a loss called `(logits, labels)` with one row per prediction, such as
-      `Penalised(nll, top_label(esd), weight=1.0)`.
-    - `causal`: for causal language models, whose logits predict the next token.
-
-    Under gradient accumulation each micro-batch counts by its predictions, as in Trainer's own
-    loss, which is exact for a mean and not for calibration: there, give the objective to
-    `CalibratedTrainer`.
-    """
-
-    def compute_loss(
-        outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None
-    ) -> Tensor:
-        logits, labels = rows(_logits_of(outputs), labels, causal=causal)
-        loss = objective(logits, labels) if len(labels) else _nothing(logits)
-        return loss if num_items_in_batch is None else loss * len(labels) / num_items_in_batch
-
-    return compute_loss
-
-
-def _nothing(logits: Tensor) -> Tensor:
-    """The loss of a batch whose every label is ignored."""
-    return 0 * logits.sum()
-
-
-def _predictions(logits: Tensor, labels: Tensor) -> Predictions:
-    """Of a batch whose every label is ignored there are none, which is no mistake."""
-    if len(labels) == 0:
-        return Predictions._unchecked(logits, labels, None)
-    return Predictions(logits, labels)
-
-
-def calibration_metrics(evaluated: Any) -> dict[str, float]:
-    """Accuracy, NLL, Brier score and ECE, for `Trainer(compute_metrics=...)`.
-
-    By token where there are tokens; labels of -100 are left out.
-
-    >>> logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 0, 0])
-    >>> {name: round(value, 3) for name, value in calibration_metrics((logits, labels)).items()}
-    {'accuracy': 0.667, 'nll': 0.496, 'brier': 0.367, 'ece': 0.299}
-    """
-    logits, labels = (torch.as_tensor(part) for part in evaluated)
-    predictions = Predictions(*rows(logits, labels))
-    criteria: dict[str, Criterion] = {
-        "accuracy": accuracy,
-        "nll": nll,
-        "brier": brier,
-        "ece": MEASURES["ece"],
-    }
-    return {name: float(criterion(predictions)) for name, criterion in criteria.items()}
 
 
 class CalibratedTrainer(Trainer):
@@ -204,12 +130,12 @@ class CalibratedTrainer(Trainer):
         if share is not None:
             restore_random_state(share.random)
         outputs, labels = self._outputs(model, inputs)
-        logits, labels = rows(_logits_of(outputs), labels, causal=self.causal)
+        logits, labels = rows(logits_of(outputs), labels, causal=self.causal)
         if share is None:
             together = is_parallel(model)
             judged = objective_of_all_ranks(self.objective, together)
             # Beside other processes it must ask them, whatever it has itself.
-            loss = judged(logits, labels) if len(labels) or together else _nothing(logits)
+            loss = judged(logits, labels) if len(labels) or together else nothing(logits)
         else:
             sent = (logits * share.gradient).sum()  # has the gradient of the whole, by these logits
             loss = sent - sent.detach() + self._share_of_loss
@@ -235,7 +161,7 @@ class CalibratedTrainer(Trainer):
         seen: dict[str, Any] = {}
 
         def priced(logits: Tensor, labels: Tensor) -> Tensor:
-            seen["held_out"] = _predictions(logits, labels)
+            seen["held_out"] = predictions_of(logits, labels)
             seen["calibration"] = calibration(seen["held_out"])
             if isinstance(self.weight, WatchingWeight):
                 self.weight.watch(seen["calibration"], seen["held_out"])
@@ -254,7 +180,7 @@ class CalibratedTrainer(Trainer):
             CalibrationStatistics(
                 calibration=value,
                 fit=fit.detach(),
-                held_out=_predictions(own.logits.detach(), own.labels),
+                held_out=predictions_of(own.logits.detach(), own.labels),
                 step=self.state.global_step,
             )
         )
@@ -301,7 +227,7 @@ class CalibratedTrainer(Trainer):
 
     def _forward(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         outputs, labels = self._outputs(model, self._prepare_inputs(batch))
-        return rows(_logits_of(outputs), labels, causal=self.causal)
+        return rows(logits_of(outputs), labels, causal=self.causal)
 
     def _outputs(self, model: nn.Module, inputs: Any) -> tuple[Any, Tensor]:
         # Without labels the model leaves out a loss of its own that nobody would read.
@@ -315,8 +241,3 @@ class CalibratedTrainer(Trainer):
             return self.get_train_dataloader()
         finally:
             self.train_dataset = majority
-
-
-def _logits_of(outputs: Any) -> Tensor:
-    logits: Tensor = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
-    return logits

@@ -32,7 +32,7 @@ class Pace:
         self.learn(row, together)
         trial = Trial.from_dict(row["trial"])
         rest = (time.monotonic() - self._entered) / self.done * (self.total - self.done)
-        return f"{self.done} of {self.total}, {_minutes(rest)} left: {trial}: {_result(row)}"
+        return f"{self.done} of {self.total}, {duration(rest)} left: {trial}: {_result(row)}"
 
     def next_of(self, waiting: list[Trial]) -> Trial | None:
         """Take the first trial from the list that will probably finish in time, if one will."""
@@ -69,9 +69,16 @@ def _result(row: Mapping[str, Any]) -> str:
     figures = row[split]["none"]
     return (
         f"accuracy {figures['accuracy']:.2%}, ECE {figures['ece20']:.2%} on {split} data, "
-        f"{row['seconds']:.0f} s"
+        f"{duration(row['seconds'])}"
     )
 
 
-def _minutes(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> duration(0.0321), duration(12.3), duration(340.0)
+    ('32 ms', '12 s', '6 min')
+    """
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

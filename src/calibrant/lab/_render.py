@@ -140,9 +140,9 @@ def _cell(figures: Sequence[float], spread: str) -> str:
         return ""
     mean = statistics.fmean(figures)
     if spread == "none" or len(figures) < 2:
-        return f"{mean:.2f}"
+        return f"{mean:z.2f}"
     around = statistics.stdev(figures) / (len(figures) ** 0.5 if spread == "sem" else 1)
-    return f"{mean:.2f} ± {around:.2f}"
+    return f"{mean:z.2f} ± {around:.2f}"
 
 
 def _printed(printed: Any, label: str, place: int) -> str:
@@ -176,7 +176,7 @@ def _claims(study: Study, data: str, current: Plan, rows: Rows) -> str:
     lines = [["claim", "", "difference", "p", "n"], [":---", ":---", "---:", "---:", "---:"]]
     for each in found:
         p = "" if each.p_value is None else p_value(each.p_value)
-        lines.append([str(each.claim), each.outcome, f"{each.difference:+.2f}", p, str(each.n)])
+        lines.append([str(each.claim), each.outcome, f"{each.difference:+z.2f}", p, str(each.n)])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return (
         f"{table}\n\nA claim is confirmed, or refuted, where a two-sided paired t-test over seeds "
@@ -202,21 +202,37 @@ def _choices(current: Plan) -> str:
 
 def _evidence(study: Study, used: Sequence[Mapping[str, Any]], current: Plan, rows: Rows) -> str:
     def all_of(key: str) -> str:
-        return ", ".join(sorted({str(row.get(key, "")) for row in used} - {""}))
+        return ", ".join(sorted({str(row.get(key, "")) for row in used} - {""})) or "—"
 
     tuning = {t.identity for own in current.tuning.values() for t in own} & rows.keys()
-    hours = sum(rows[each]["seconds"] for each in tuning) + sum(row["seconds"] for row in used)
     diverged = sum(error_of(row) is not None for row in used)
     trouble = f" {diverged} diverged." if diverged else ""
     left = len(current.missing)
     open_ones = f" {left} trials that can run now have not." if left else ""
     spread = "" if study.spread == "none" else f" Behind ±: {SPREADS[study.spread]}."
     return (
-        f"{len(used)} tested runs and {len(tuning)} of tuning, {hours / 3600:.2f} hours in all."
+        f"{len(used)} tested runs and {len(tuning)} of tuning, "
+        f"{_hours([*used, *(rows[each] for each in tuning)])}."
         f"{trouble}{open_ones}{spread} {all_of('device')}; torch {all_of('torch')}, calibrant "
         f"{all_of('calibrant')}, commit {all_of('commit')}, last finished "
-        f"{max(row['finished'] for row in used)}."
+        f"{max((row['finished'] for row in used if 'finished' in row), default='—')}."
     )
+
+
+def _hours(ended: Sequence[Mapping[str, Any]]) -> str:
+    """How long the runs took together, as far as their rows say.
+
+    >>> for ended in ([{"seconds": 5400}, {"seconds": 1800}], [{"seconds": 1800}, {}], [{}]):
+    ...     print(_hours(ended))
+    2.00 hours in all
+    0.50 hours without 1 whose time is not known
+    hours not known
+    """
+    timed = [row["seconds"] for row in ended if row.get("seconds") is not None]
+    if not timed:
+        return "hours not known"
+    hours, lost = sum(timed) / 3600, len(ended) - len(timed)
+    return f"{hours:.2f} hours " + (f"without {lost} whose time is not known" if lost else "in all")
 
 
 def _stuck(current: Plan) -> str:

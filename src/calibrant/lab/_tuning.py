@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ._database import is_database, open_database
+from ._diverged import error_of
 from ._plan import with_setting
 from ._trial import Trial
+
+# Beside a failed trial of a search: why.
+_DIVERGED = "diverged"
 
 
 class Tuner:
@@ -106,6 +110,9 @@ class Tuner:
         """Look for the best value between two bounds, on a logarithmic scale; all that were tried.
 
         - `run`: runs a trial and returns its row. `column`: the error to be low.
+
+        A trial that diverges counts as one of them; Optuna is told that it failed, and it is left
+        out of the answer.
         """
         study = self.optuna.create_study(
             study_name=name,
@@ -114,15 +121,25 @@ class Tuner:
             load_if_exists=True,
         )
         self._give_up_interrupted(study)
-        complete = self.optuna.trial.TrialState.COMPLETE
+        states = self.optuna.trial.TrialState
         tried: list[tuple[float, Mapping[str, Any]]] = []
-        while len(study.get_trials(states=[complete])) < trials:
+        while sum(map(self._has_ended, study.get_trials())) < trials:
             asked = study.ask()
             value = asked.suggest_float(setting, *span, log=True)
             row = run(with_setting(trial, setting, value))
+            wrong = error_of(row)
+            if wrong is not None:
+                asked.set_user_attr(_DIVERGED, wrong)
+                study.tell(asked, state=states.FAIL)
+                continue
             study.tell(asked, row["validation"]["none"][column])
             tried.append((value, row))
         return tried
+
+    def _has_ended(self, told: Any) -> bool:
+        """With a figure, or without since it diverged; not one that a kill interrupted."""
+        complete = self.optuna.trial.TrialState.COMPLETE
+        return bool(told.state == complete or _DIVERGED in told.user_attrs)
 
     def _grid(self, search: str, setting: str, values: Sequence[float]) -> Any:
         class Grid(self.optuna.samplers.GridSampler):  # type: ignore[misc, name-defined]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .._writing import written_whole
-from ..recalibration import Recalibrator, as_logits
+from ..recalibration import Recalibrator
 from ._applied_arrays import rewrite_npz, rewrite_safetensors
 from ._applied_arrow import rewrite_arrow
 from ._arrow import ArrowTable
@@ -77,7 +77,7 @@ def recalibrate_log(
         Checked(columns, table.path.name, first).forecast(block)
         if kind == "logits":
             return recalibrator.transform(block)
-        return recalibrator.predict_proba(as_logits(block))
+        return recalibrator.predict_proba(block, probabilities=True)
 
     wide = len(forecast) if len(forecast) > 1 else table.width(forecast[0]) or 1
     rows = max(1, _NUMBERS // wide)

@@ -11,6 +11,7 @@ from ._table import Block, Table, arrow, broken, not_numbers
 
 # Bytes of a column read ahead, and bytes of text parsed at once.
 _AHEAD, _TEXT = 2**20, 2**22
+_SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas"}
 
 
 class ArrowTable(Table):
@@ -146,9 +147,27 @@ class CsvTable(ArrowTable):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        with self._readable(), arrow("").input_stream(str(path)) as text:
+            self._check_separator(text.read(_AHEAD))
         with self._readable(), self._open(None) as reader:
             self._schema = reader.schema
         self.names = list(self._schema.names)
+
+    @property
+    def _separator(self) -> str:
+        return "\t" if ".tsv" in self.path.suffixes else ","
+
+    def _check_separator(self, beginning: bytes) -> None:
+        """Spreadsheets of many countries write semicolons, which would pass for one long name."""
+        names = (beginning.splitlines() or [b""])[0].decode("utf-8-sig", errors="replace")
+        others = [sign for sign in _SEPARATORS if sign in names]
+        is_text = names.replace("\t", "").isprintable()
+        if is_text and others and self._separator not in names:
+            raise ValueError(
+                f"{self.path.name} must separate its columns by {_SEPARATORS[self._separator]}; "
+                f"its first line has {_SEPARATORS[others[0]]}. Write it again with "
+                f"{_SEPARATORS[self._separator]}, and with points in decimals."
+            )
 
     def count(self, names: Sequence[str]) -> int | None:
         """Nobody knows before the last line."""
@@ -156,12 +175,11 @@ class CsvTable(ArrowTable):
 
     def _open(self, types: dict[str, Any] | None) -> Any:
         csv = arrow("csv")
-        tabs = ".tsv" in self.path.suffixes
         return csv.open_csv(
             str(self.path),
             # Without threads an error says which row it is in.
             read_options=csv.ReadOptions(use_threads=False, block_size=_TEXT),
-            parse_options=csv.ParseOptions(delimiter="\t" if tabs else ","),
+            parse_options=csv.ParseOptions(delimiter=self._separator),
             convert_options=csv.ConvertOptions(
                 column_types=types, include_columns=list(types) if types else None
             ),

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from .._checks import did_you_mean
+
 Kind: TypeAlias = Literal["logits", "probabilities", "confidence"]
 Asked: TypeAlias = str | Sequence[str] | None
 """A column, or the stem of numbered columns; several columns, one per class; or nothing."""
@@ -45,7 +47,8 @@ class Names:
         given = (asked,) if isinstance(asked, str) else tuple(asked or ())
         missing = [name for name in given if name not in self.found]
         if missing:
-            raise ValueError(f"{self.where} has no column {missing[0]!r}; found {self}.")
+            near = did_you_mean(missing[0], self.found)
+            raise ValueError(f"{self.where} has no column {missing[0]!r}; found {self}.{near}")
         if len(given) > 1 and not one_each:
             raise ValueError(f"{role} must be one column; got {', '.join(given)}.")
         return given

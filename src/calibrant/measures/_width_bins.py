@@ -1,6 +1,5 @@
 """Bins of equal width by arithmetic in NumPy, where only values are asked of plain memory."""
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -10,12 +9,9 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._tables import side_by_side
-
-# Vectors of this length stay in the cache; longer ones are taken by parts.
+# Vectors of this length stay in the cache; longer ones are taken by parts, one after the other:
+# a second thread costs more than it saves, since each step is over before it has got its turn.
 PART = 2**15
-# Below this a second thread costs more than it saves.
-_SHARED = 2**17
 
 
 def width_bins(confidence: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
@@ -24,10 +20,9 @@ def width_bins(confidence: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
     borders = _borders(bins, given.dtype)
     found = np.empty(len(given), dtype=np.int64)
 
-    def look(part: slice) -> None:
+    for start in range(0, len(given), PART):
+        part = slice(start, start + PART)
         found[part] = _bin_of(given[part], borders)
-
-    _by_parts(look, len(given), PART)
     return torch.from_numpy(found)
 
 
@@ -44,17 +39,15 @@ def width_totals(
     step = max(PART, bins)
     mass, gap = np.zeros((2, -(-len(given) // step), bins))
 
-    def look(part: slice) -> None:
+    for own, start in enumerate(range(0, len(given), step)):
+        part = slice(start, start + step)
         bin_of, gaps = _bin_of(given[part], borders), happened[part] - given[part]
-        own = part.start // step
         if counted is None:
             mass[own] = np.bincount(bin_of, minlength=bins)
             gap[own] = np.bincount(bin_of, gaps, bins)
         else:
             mass[own] = np.bincount(bin_of, counted[part], bins)
             gap[own] = np.bincount(bin_of, counted[part] * gaps, bins)
-
-    _by_parts(look, len(given), step)
     return torch.from_numpy(mass.sum(axis=0)), torch.from_numpy(gap.sum(axis=0))
 
 
@@ -84,12 +77,3 @@ def _bin_of(confidence: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.intp]:
         unsure = np.flatnonzero(~clear)
         bin_of[unsure] = np.searchsorted(edges, confidence[unsure])
     return bin_of
-
-
-def _by_parts(look: Callable[[slice], None], n: int, step: int) -> None:
-    parts = [slice(start, start + step) for start in range(0, n, step)]
-    if n >= _SHARED:
-        return side_by_side(look, parts)
-    for part in parts:
-        look(part)
-    return None

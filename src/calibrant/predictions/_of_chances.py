@@ -64,11 +64,14 @@ class OfChances(OfProbabilities):
 
     @property
     def confidence(self) -> Tensor:
-        return self._read("confidence", lambda: self._of_class(self.predicted))
+        return self._read("confidence", self._larger)
 
     @property
     def correct(self) -> Tensor:
-        return self._read("correct", lambda: (self.predicted == self.labels).to(self.dtype))
+        return self._read(
+            "correct",
+            lambda: ((self._chance > self._other) == (self.labels == 1)).to(self.dtype),
+        )
 
     @property
     def true_prob(self) -> Tensor:
@@ -85,6 +88,12 @@ class OfChances(OfProbabilities):
     @property
     def entropy(self) -> Tensor:
         return self._read("entropy", lambda: _share(self._other) + _share(self._chance))
+
+    def _larger(self) -> Tensor:
+        if self._chance.requires_grad:
+            # Of two that are equal the first is the prediction, and has the whole gradient.
+            return self._of_class(self.predicted)
+        return torch.maximum(self._chance, self._other)
 
     def _of_class(self, index: Tensor) -> Tensor:
         return torch.where(index == 1, self._chance, self._other)

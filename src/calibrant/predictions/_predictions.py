@@ -8,7 +8,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import check_labels, check_logits, check_shapes, check_targets, check_weights
+from .._checks import (
+    check_labels,
+    check_logits,
+    check_not_chances,
+    check_shapes,
+    check_targets,
+    check_weights,
+    is_readable,
+)
 from .._tables import WORTH_IT, blocks_of, largest_of_rows, softmax_of_blocks, unrecorded
 from ._rows import column_of
 from ._statistics import Statistics
@@ -104,10 +112,20 @@ class Predictions(Statistics):
     ) -> "Predictions":
         """One logit per sample, as a sigmoid takes it: the log-odds of class 1.
 
+        Twenty or more that fill most of the range from 0 to 1 are refused as probabilities,
+        unless they are on an autograd graph: a network may begin with such log-odds.
+
         >>> Predictions.from_binary(torch.tensor([0.0, 3.0]), torch.tensor([0, 1])).probs
         tensor([[0.5000, 0.5000],
                 [0.0474, 0.9526]])
         """
+        binary = cls._of_odds(scores, labels, weights)
+        _check_not_chances(scores)
+        return binary
+
+    @classmethod
+    def _of_odds(cls, scores: Tensor, labels: Tensor, weights: Tensor | None) -> "Predictions":
+        """The same of log-odds that are known to be such."""
         if scores.ndim != 1:
             raise ValueError(
                 f"scores must have shape (n,); got {tuple(scores.shape)}. "
@@ -133,13 +151,20 @@ class Predictions(Statistics):
         >>> len(both), both.marginals[0].shape
         (6, torch.Size([3, 2]))
         """
+        binary = cls._of_several(scores, targets, weights)
+        _check_not_chances(scores)
+        return binary
+
+    @classmethod
+    def _of_several(cls, scores: Tensor, targets: Tensor, weights: Tensor | None) -> "Predictions":
+        """The same of log-odds that are known to be such."""
         check_targets(targets, scores)
         check_weights(weights, scores)
         columns = scores.shape[1]
-        binary = cls.from_binary(
+        binary = cls._of_odds(
             scores.reshape(-1),
             targets.reshape(-1).long(),
-            weights=None if weights is None else weights.repeat_interleave(columns, dim=0),
+            None if weights is None else weights.repeat_interleave(columns, dim=0),
         )
         object.__setattr__(binary, "labels_per_sample", columns)
         return binary
@@ -236,3 +261,10 @@ class Predictions(Statistics):
         weights = (self.weights / torch.where(largest > 0, largest, 1)).to(values.dtype)
         total = torch.where(largest > 0, weights.sum(), 1)
         return (weights * torch.where(weights > 0, values, 0)).sum() / total
+
+
+def _check_not_chances(scores: Tensor) -> None:
+    """Values are looked at on the CPU, and not while they are trained: see `from_binary`."""
+    if is_readable(scores) and not scores.requires_grad:
+        remedy = "Use Predictions.from_probabilities(scores, labels), or pass scores.logit()."
+        check_not_chances("scores", scores, remedy)

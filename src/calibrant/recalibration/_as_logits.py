@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import HALF, check_probabilities
+from .._checks import HALF, check_chances, check_probabilities
 
 
 @overload
@@ -24,8 +24,8 @@ def as_logits(
 
     - `probabilities`: `(n, classes)`, rows that sum to one; or `(n,)`, the chance of class 1.
     - `smallest`: what a smaller probability counts as, since zero has no logarithm; if not
-      given, the smallest number of their dtype. Where a model rounds to zero, as trees do, say
-      how small a chance it can tell from zero, such as 1e-6.
+      given, the smallest number of their dtype. Where a model rounds to zero, as forests do,
+      rather pass `probabilities=True` to a recalibrator: it finds how small a chance they tell.
 
     >>> as_logits(torch.tensor([0.5, 0.9, 1.0]))
     tensor([ 0.0000,  2.1972, 15.9424])
@@ -35,11 +35,14 @@ def as_logits(
         array: NDArray[Any] = as_logits(given, smallest=smallest).numpy()
         return array
     wide = probabilities.float() if probabilities.dtype in HALF else probabilities
-    least = torch.finfo(wide.dtype).tiny if smallest is None else smallest
-    if wide.ndim != 1:
+    if wide.ndim == 1:
+        check_chances(wide)
+    else:
         check_probabilities(wide)
+    tiny = torch.finfo(wide.dtype).tiny
+    least = tiny if smallest is None else max(smallest, tiny)
+    if wide.ndim != 1:
         return wide.clamp(min=least).log().to(probabilities.dtype)
-    check_probabilities(torch.stack([1 - wide, wide], dim=1))
     # The largest number below one stands further from it than the smallest from zero.
     most = 1 - max(least, torch.finfo(wide.dtype).eps)
     clipped = wide.clamp(min=least, max=most)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._checks import HALF, check_not_probabilities, is_readable
+from .._checks import HALF, check_not_chances, check_not_probabilities, is_readable
+from ._chances import logits_of
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Form:
     - `classes`: how many; 2 for one score per sample.
     - `class_dim`: the dimension that holds them, in logits of two dimensions or more.
     - `multilabel`: whether every score is an event of its own, the log-odds of its 1.
+    - `smallest`: what a smaller probability counts as, where the fit was to probabilities.
 
     >>> halve = Form(classes=3, class_dim=-1).through(lambda rows: rows / 2, torch.ones(2, 5, 3))
     >>> halve.shape
@@ -25,24 +27,38 @@ class Form:
     classes: int
     class_dim: int = 1
     multilabel: bool = False
+    smallest: float | None = None
 
     def as_tensor(self) -> Tensor:
         """The same as three whole numbers, to be kept beside what was learnt."""
         return torch.tensor([self.classes, self.class_dim, int(self.multilabel)])
 
     @classmethod
-    def of(cls, numbers: Tensor) -> "Form":
-        """Read back what `as_tensor` wrote."""
+    def of(cls, numbers: Tensor, smallest: Tensor | None) -> "Form":
+        """Read back what `as_tensor` wrote, and what was kept beside it."""
         classes, class_dim, multilabel = numbers.tolist()
-        return cls(classes, class_dim, bool(multilabel))
+        least = None if smallest is None else float(smallest)
+        return cls(classes, class_dim, bool(multilabel), least)
 
-    def through(self, rows_map: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
-        """A map of rows of logits, applied in this layout, no narrower than float32."""
+    def logits_of(self, probabilities: Tensor) -> Tensor:
+        """Logits of probabilities that are laid out like this."""
+        scores = self._are_scores(probabilities)
+        return logits_of(probabilities, self.class_dim, scores=scores, smallest=self.smallest)
+
+    def through(
+        self, rows_map: Callable[[Tensor], Tensor], logits: Tensor, *, sure: bool = False
+    ) -> Tensor:
+        """A map of rows of logits, applied in this layout, no narrower than float32.
+
+        - `sure`: that these are logits; otherwise some that look like probabilities are refused.
+        """
         if not logits.is_floating_point():
             raise TypeError(f"logits must be floating point; got {logits.dtype}.")
         wide = logits.float() if logits.dtype in HALF else logits
         if self._are_scores(logits):
             self._check_classes(2)
+            if not sure and is_readable(wide) and not wide.requires_grad:
+                check_not_chances("scores", wide, "Pass probabilities=True.")
             flat = wide.reshape(-1)
             two = rows_map(torch.stack([torch.zeros_like(flat), flat], dim=1))
             return (two[:, 1] - two[:, 0]).reshape(logits.shape)
@@ -53,8 +69,8 @@ class Form:
             )
         self._check_classes(logits.shape[self.class_dim])
         if logits.ndim == 2 and self.class_dim in (1, -1):
-            if is_readable(wide):
-                check_not_probabilities("logits", wide, "Pass as_logits(probabilities).")
+            if not sure and is_readable(wide):
+                check_not_probabilities("logits", wide, "Pass probabilities=True.")
             return rows_map(wide)
         last = wide.movedim(self.class_dim, -1)
         mapped = rows_map(last.reshape(-1, self.classes))

@@ -13,6 +13,8 @@ from ._report import Outcome
 class Identity(Recalibrator):
     """Change nothing: what the others are compared with.
 
+    Of probabilities, zeros alone change, as in any fit to them.
+
     >>> import torch
     >>> _ = torch.manual_seed(0)
     >>> logits, labels = torch.randn(20, 3), torch.arange(20) % 3

@@ -8,16 +8,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import check_not_probabilities
+from .._checks import check_not_chances, check_not_probabilities
 from ..measures._precision import widest
 from ..predictions import Predictions
 from ._form import Form
 
 Numbers = Tensor | NDArray[Any] | Sequence[Any]
 
-_REMEDY = "Pass as_logits(probabilities), here and to transform."
-# Scores that all lie between 0 and 1 are an accident for this many samples at most.
-_BY_ACCIDENT = 10
+_OF_CHANCES = "Pass probabilities=True, to fit and to transform."
+# Of a trained model no log-odds all lie between 0 and 1, however little they differ.
+_TRAINED = 0.0
 
 
 def as_tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
@@ -41,8 +41,13 @@ def to_predictions(
     class_dim: int,
     ignore_index: int | None,
     multilabel: bool,
+    *,
+    sure: bool = False,
 ) -> tuple[Predictions, Form]:
-    """Rows of logits with their labels, in any layout, and what that layout was."""
+    """Rows of logits with their labels, in any layout, and what that layout was.
+
+    - `sure`: that these are logits; otherwise some that look like probabilities are refused.
+    """
     if weights is not None:
         weights = weights.to(widest(weights.device))
     if logits.ndim < 3 and ignore_index is None:
@@ -54,25 +59,27 @@ def to_predictions(
                 f"ignore_index={ignore_index}. Where some targets are unknown, fit "
                 "scores[known] and targets[known] as binary scores."
             )
-        _check_not_chances(logits)
-        return Predictions.from_multilabel(logits, labels, weights=weights), Form(2, 1, True)
+        if not sure:
+            check_not_chances("scores", logits, _OF_CHANCES, spread=_TRAINED)
+        return Predictions._of_several(logits, labels, weights), Form(2, 1, True)
     if logits.ndim == 1:
-        _check_not_chances(logits)
+        if not sure:
+            check_not_chances("scores", logits, _OF_CHANCES, spread=_TRAINED)
         if ignore_index is not None and labels.shape == logits.shape:
             kept = labels.long() != ignore_index  # of narrow integers -100 is another
             logits, labels = logits[kept], labels[kept]
             weights = weights[kept] if weights is not None else None
             _check_finite(logits)
-        return Predictions.from_binary(logits, labels, weights=weights), Form(2)
+        return Predictions._of_odds(logits, labels, weights), Form(2)
     if logits.ndim == 2 and class_dim in (1, -1) and ignore_index is None:
-        check_not_probabilities("logits", logits, _REMEDY)
+        check_not_probabilities("logits", logits, _OF_CHANCES)
         predictions = Predictions(logits, labels, weights=weights)
     else:
         predictions = Predictions.flatten(
             logits, labels, class_dim=class_dim, ignore_index=ignore_index, weights=weights
         )
         _check_finite(predictions.logits)  # whatever stands at ignored positions
-        check_not_probabilities("logits", predictions.logits, _REMEDY)
+        check_not_probabilities("logits", predictions.logits, _OF_CHANCES)
     return predictions, Form(predictions.classes, class_dim)
 
 
@@ -127,15 +134,3 @@ def _check_finite(logits: Tensor) -> None:
         f"0), the first of {int(bad.sum())}. Leave such rows out; where minus infinity rules a "
         "class out, pass logits.clamp(min=-1e4)."
     )
-
-
-def _check_not_chances(scores: Tensor) -> None:
-    if scores.numel() < _BY_ACCIDENT or not scores.is_floating_point():
-        return
-    low, high = (extreme.item() for extreme in scores.aminmax())
-    if low >= 0 and high <= 1 and low < high:
-        raise ValueError(
-            f"scores must be log-odds, as a sigmoid takes them; got {scores.numel()} numbers all "
-            "between 0 and 1, which look like probabilities. Pass as_logits(scores); log-odds "
-            "that happen to lie there may be given two columns, torch.stack([-z / 2, z / 2], 1)."
-        )

@@ -26,10 +26,12 @@ def judged(
     folds: int,
     *,
     events: bool,
+    before: Predictions,
 ) -> FitReport:
     """The report of a fit, with its cross-validated before and after.
 
     - `events`: whether the second of two classes is an event, of which one score was given.
+    - `before`: the predictions as they were told, where a zero is not yet what a fit makes of it.
     """
     report = FitReport(
         method=repr(recalibrator),
@@ -47,15 +49,15 @@ def judged(
     except ValueError as refusal:
         reason = f"Not judged on held-out folds, since one could not be fitted: {refusal}"
         return replace(report, message=f"{outcome.message} {reason}".strip())
-    harm = _harm(predictions, held_out)
+    harm = _harm(before, held_out)
     error = _of_events if events else top_label(ece)
     return replace(
         report,
         message=f"{outcome.message} {harm}".strip(),
         folds=int(part.max()) + 1,
-        nll_before=nll(predictions).item(),
+        nll_before=nll(before).item(),
         nll_after=nll(held_out).item(),
-        ece_before=error(predictions).item(),
+        ece_before=error(before).item(),
         ece_after=error(held_out).item(),
     )
 

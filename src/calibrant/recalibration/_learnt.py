@@ -18,6 +18,8 @@ class Learnt(nn.Module):
 
     learnt: ClassVar[tuple[str, ...]] = ()
 
+    smallest_: Tensor | None
+
     _form: Form | None = None
 
     def _learn(self, **found: Tensor | float | None) -> None:
@@ -31,6 +33,7 @@ class Learnt(nn.Module):
     def _take_form(self, form: Form) -> None:
         """Keep the layout of the logits; so do the parts that learnt from them too."""
         self.register_buffer("form_", form.as_tensor())
+        self.register_buffer("smallest_", _kept(form.smallest))
         self._form = form
         for part in self.children():
             if isinstance(part, Learnt):
@@ -55,13 +58,13 @@ class Learnt(nn.Module):
         fitted = prefix + "form_" in state_dict
         if fitted:
             place = getattr(self, "form_", state_dict[prefix + "form_"]).device
-            for name in (*self.learnt, "form_"):
+            for name in (*self.learnt, "form_", "smallest_"):
                 value = state_dict.get(prefix + name)
                 room = None if value is None else torch.empty_like(value, device=place)
                 self.register_buffer(name, room)
         super()._load_from_state_dict(state_dict, prefix, *rest, **more)
         if fitted:
-            self._form = Form.of(self.get_buffer("form_"))
+            self._form = Form.of(self.get_buffer("form_"), self.smallest_)
 
 
 def _kept(found: Tensor | float | None) -> Tensor | None:

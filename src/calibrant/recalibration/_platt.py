@@ -30,8 +30,8 @@ class PlattScaling(Recalibrator):
       Platt does, where $N_\pm$ is the weight of what did and did not happen: then a finite
       optimum always exists. Without it, data that can be told apart are refused.
 
-    Few log-odds far from all the others bend the whole sigmoid. A probability of zero is such:
-    pass `as_logits(probabilities, smallest=1e-6)`.
+    Few log-odds far from all the others bend the whole sigmoid. The logarithm of a probability of
+    zero is such: pass the probabilities themselves, with `probabilities=True`.
 
     >>> _ = torch.manual_seed(0)
     >>> scores, labels = torch.randn(500), torch.arange(500) % 2

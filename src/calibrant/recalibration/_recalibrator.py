@@ -1,6 +1,7 @@
 """What every recalibrator is: a map of logits, learnt from held-out predictions."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, TypeVar, overload
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from .. import _html as html
 from ..predictions import Predictions
+from ._chances import logits_of, smallest_told
 from ._form import Form
 from ._inputs import Numbers, as_tensor, check_labels_in_range, counted, to_predictions
 from ._judged import judged
@@ -30,6 +32,10 @@ class Recalibrator(Settings, Learnt):
     probabilities. torch in gives torch out, on the same device and of the same dtype; NumPy in
     gives NumPy out. A recalibrator is also an `nn.Module`, whose `state_dict` holds all it has
     learnt, and has scikit-learn's `get_params` and `set_params`.
+
+    Where only probabilities are known, all three take them with `probabilities=True`. A zero, such
+    as forests give, has no logarithm: it counts as the least probability above zero that `fit` was
+    told, shared among the classes, and as no more than 1e-7 where `fit` was told of no zero.
 
     A method is a subclass: settings in `__init__`, each kept under its own name; `_fit`, which
     hands what it learns to `_learn`; and `_transform`. It declares
@@ -58,6 +64,7 @@ class Recalibrator(Settings, Learnt):
         class_dim: int = 1,
         ignore_index: int | None = None,
         multilabel: bool = False,
+        probabilities: bool = False,
         folds: int = 5,
     ) -> Kind:
         """Learn from held-out predictions; returns the recalibrator itself.
@@ -71,6 +78,7 @@ class Recalibrator(Settings, Learnt):
         - `ignore_index`: positions with this label are left out.
         - `multilabel`: `logits` and `labels` are `(n, labels)`, log-odds and zeros or ones; one
           map is learnt for all labels, and `weights` are one per sample.
+        - `probabilities`: `logits` are probabilities; then say so to `transform` too.
         - `folds`: how many parts of the samples `report_` judges, each by a fit to the others;
           0 skips that, and with it the time of so many fits.
         """
@@ -79,10 +87,19 @@ class Recalibrator(Settings, Learnt):
         if weights is not None:
             weights = as_tensor("weights", weights, given.device)
         _check_folds(folds)
-        predictions, form = to_predictions(
-            given, labels, weights, class_dim, ignore_index, multilabel
-        )
-        return self._fit_to(predictions, form, folds, events=given.ndim == 1)
+        layout = (class_dim, ignore_index, multilabel)
+        if not probabilities:
+            predictions, form = to_predictions(given, labels, weights, *layout)
+            return self._fit_to(predictions, form, folds, events=given.ndim == 1)
+        scores = multilabel or given.ndim == 1
+        smallest = smallest_told(given, class_dim, scores=scores)
+        parts = []
+        for least in (smallest, None) if folds else (smallest,):
+            told = logits_of(given, class_dim, scores=scores, smallest=least)
+            parts.append(to_predictions(told, labels, weights, *layout, sure=True))
+        (predictions, form), (before, _) = parts[0], parts[-1]
+        form = replace(form, smallest=smallest)
+        return self._fit_to(predictions, form, folds, events=given.ndim == 1, before=before)
 
     def fit_model(
         self: Kind,
@@ -112,15 +129,23 @@ class Recalibrator(Settings, Learnt):
 
     @torch.no_grad()
     def _fit_to(
-        self: Kind, predictions: Predictions, form: Form, folds: int, *, events: bool
+        self: Kind,
+        predictions: Predictions,
+        form: Form,
+        folds: int,
+        *,
+        events: bool,
+        before: Predictions | None = None,
     ) -> Kind:
         self._check_enough(predictions)
+        before = None if before is None else counted(before)
         predictions = counted(predictions)
         self._check_enough(predictions)
         outcome = self._fit(predictions)
         self._take_form(form)
         self.to(predictions.logits.device)
-        self.report_ = judged(self, predictions, outcome, folds, events=events)
+        told = predictions if before is None else before
+        self.report_ = judged(self, predictions, outcome, folds, events=events, before=told)
         return self
 
     def _check_enough(self, predictions: Predictions) -> None:
@@ -154,33 +179,54 @@ class Recalibrator(Settings, Learnt):
         return self._fitted_form().through(self._transform, logits).to(logits.dtype)
 
     @overload
-    def transform(self, logits: Tensor) -> Tensor: ...
+    def transform(self, logits: Tensor, *, probabilities: bool = False) -> Tensor: ...
     @overload
-    def transform(self, logits: NDArray[Any]) -> NDArray[Any]: ...
-    def transform(self, logits: Tensor | NDArray[Any]) -> Tensor | NDArray[Any]:
-        """Mapped logits, of the shape, dtype, device and kind that were given."""
+    def transform(self, logits: NDArray[Any], *, probabilities: bool = False) -> NDArray[Any]: ...
+    def transform(
+        self, logits: Tensor | NDArray[Any], *, probabilities: bool = False
+    ) -> Tensor | NDArray[Any]:
+        """Mapped logits, of the shape, dtype, device and kind that were given.
+
+        - `probabilities`: whether probabilities were given.
+        """
         if isinstance(logits, Tensor):
-            return self.forward(logits)
+            return self._mapped(logits, probabilities).to(logits.dtype)
         with torch.no_grad():
-            found: NDArray[Any] = self.forward(self._beside(logits)).cpu().numpy()
+            told = self._beside(logits)
+            found: NDArray[Any] = self.transform(told, probabilities=probabilities).cpu().numpy()
         return found
 
     @overload
-    def predict_proba(self, logits: Tensor) -> Tensor: ...
+    def predict_proba(self, logits: Tensor, *, probabilities: bool = False) -> Tensor: ...
     @overload
-    def predict_proba(self, logits: NDArray[Any]) -> NDArray[Any]: ...
-    def predict_proba(self, logits: Tensor | NDArray[Any]) -> Tensor | NDArray[Any]:
+    def predict_proba(
+        self, logits: NDArray[Any], *, probabilities: bool = False
+    ) -> NDArray[Any]: ...
+    def predict_proba(
+        self, logits: Tensor | NDArray[Any], *, probabilities: bool = False
+    ) -> Tensor | NDArray[Any]:
         """Probabilities after the map.
 
         Of the shape of the logits: one per class, along the dimension that holds the classes;
         the chance of 1 where each score stands for an event of its own.
+
+        - `probabilities`: whether probabilities were given, and not logits.
         """
         if not isinstance(logits, Tensor):
             with torch.no_grad():
-                found: NDArray[Any] = self.predict_proba(self._beside(logits)).cpu().numpy()
+                told = self._beside(logits)
+                found: NDArray[Any] = (
+                    self.predict_proba(told, probabilities=probabilities).cpu().numpy()
+                )
             return found
+        mapped = self._mapped(logits, probabilities)
+        return self._fitted_form().probabilities(mapped).to(logits.dtype)
+
+    def _mapped(self, given: Tensor, probabilities: bool) -> Tensor:
+        """Logits after the map, where logits or probabilities were given."""
         form = self._fitted_form()
-        return form.probabilities(form.through(self._transform, logits)).to(logits.dtype)
+        logits = form.logits_of(given) if probabilities else given
+        return form.through(self._transform, logits, sure=probabilities)
 
     def _beside(self, logits: Numbers) -> Tensor:
         """An array as a tensor where the learnt numbers are."""

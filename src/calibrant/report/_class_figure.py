@@ -54,7 +54,7 @@ def class_heat_map(
         for cell in row.cells:
             gap = 100 * cell.gap
             ink = "white" if abs(gap) > 0.62 * most else "#1c2430"
-            said, faint = f"{gap:+.0f}", 1 if cell.count >= 10 else 0.55
+            said, faint = f"{gap:+z.0f}", 1 if cell.count >= 10 else 0.55
             main.text(
                 cell.column + 0.5, k + 0.5, said, color=ink, alpha=faint, fontsize=7,
                 ha="center", va="center",

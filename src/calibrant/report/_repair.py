@@ -8,12 +8,12 @@ from torch import Tensor
 
 from ..evaluation import Estimate
 from ..predictions import Predictions
+from ..predictions._of_probabilities import OfProbabilities
 from ..recalibration import (
     BestOf,
     BetaCalibration,
     EnsembleTemperatureScaling,
     TemperatureScaling,
-    as_logits,
 )
 from ..scores import brier, nll
 from ._bins import Bin, reliability_bins
@@ -26,8 +26,6 @@ FOLDS = 5
 _FITTED_TO, _FEWEST_ROWS = 1_000_000, 500
 # Numbers mapped at once.
 _AT_ONCE = 2**21
-# A chance closer to 0 or 1 than this is taken for a rounding.
-_SMALLEST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -120,13 +118,25 @@ def _fitting_rows(allowed: Tensor, told: Told, seed: int) -> Tensor:
 def _fitted(told: Told, rows: Tensor) -> BestOf:
     weights = None if told.weights is None else told.weights[rows]
     if told.predictions is None:
-        chance = as_logits(told.confidence[rows], smallest=_SMALLEST)
         return BestOf([TemperatureScaling(), BetaCalibration()]).fit(
-            chance, told.outcome[rows].long(), weights=weights, folds=0
+            told.confidence[rows],
+            told.outcome[rows].long(),
+            weights=weights,
+            probabilities=True,
+            folds=0,
         )
     some = told.predictions._some(rows.to(told.predictions.labels.device), None)
+    table, chances = _said(some)
     candidates = [TemperatureScaling(), EnsembleTemperatureScaling()]
-    return BestOf(candidates).fit(some.logits, some.labels, weights=weights, folds=0)
+    return BestOf(candidates).fit(
+        table, some.labels, weights=weights, probabilities=chances, folds=0
+    )
+
+
+def _said(predictions: Predictions) -> tuple[Tensor, bool]:
+    """What the model said, and whether these are probabilities."""
+    given = isinstance(predictions, OfProbabilities)
+    return (predictions.probs if given else predictions.logits), given
 
 
 def _cross_fitted(told: Told, parts: Tensor) -> Told:
@@ -154,14 +164,15 @@ _VECTORS = ("confidence", "outcome", "nll", "brier")
 def _mapped(told: Told, fitted: BestOf, rows: Tensor) -> dict[str, Tensor]:
     if told.predictions is None:
         right = told.outcome[rows]
-        chance = fitted.predict_proba(as_logits(told.confidence[rows], smallest=_SMALLEST))
+        chance = fitted.predict_proba(told.confidence[rows], probabilities=True)
         said = Predictions.from_probabilities(chance.clamp(0, 1), right.long())
         score = (chance - right).double().square()
         return {
             "confidence": chance, "outcome": right, "nll": nll.per_sample(said), "brier": score,
         }  # fmt: skip
     some = told.predictions._some(rows.to(told.predictions.labels.device), None)
-    after = Predictions(fitted.transform(some.logits), some.labels)
+    table, chances = _said(some)
+    after = Predictions(fitted.transform(table, probabilities=chances), some.labels)
     return {
         "confidence": after.confidence,
         "outcome": after.correct,

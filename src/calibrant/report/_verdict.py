@@ -94,5 +94,4 @@ def points(share: float) -> str:
     >>> points(-0.0312)
     '−3.1'
     """
-    text = f"{100 * share:.1f}"
-    return "0.0" if text == "-0.0" else text.replace("-", "\N{MINUS SIGN}")
+    return f"{100 * share:z.1f}".replace("-", "\N{MINUS SIGN}")

@@ -19,8 +19,8 @@ def shown(text: str) -> str:
 def number(x: float) -> str:
     """As in a terminal, with a true minus sign.
 
-    >>> number(-0.25), number(0.00001), number(float("inf"))
-    ('−0.2500', '0.000010', '∞')
+    >>> number(-0.25), number(-0.00001), number(float("inf"))
+    ('−0.2500', '0.0000', '∞')
     """
     if not isfinite(x):
         return "undefined" if isnan(x) else "∞" if x > 0 else "\N{MINUS SIGN}∞"

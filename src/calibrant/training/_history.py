@@ -25,7 +25,7 @@ class Epoch:
         parts = [f"epoch {self.number}", f"fit {self.fit:.4f}"]
         if self.calibration is not None:
             price = f"times {self.weight:g}" if self.weight else "watched, not descended"
-            parts.append(f"calibration {self.calibration:.4f} {price}")
+            parts.append(f"calibration {self.calibration:z.4f} {price}")
         if self.accuracy == self.accuracy:
             parts.append(f"accuracy {self.accuracy:.2%}, calibration error {self.error:.2%}")
         return ", ".join(parts)
