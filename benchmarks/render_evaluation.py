@@ -9,8 +9,9 @@ Quantities as a user asks for them, checks included: ours by `Predictions.from_p
 `Predictions` of logits) and a criterion, the peers' by their public call, each on the same float32
 arrays. The *floor* is the least that could do: the maximum of each row for top-label ECE, one
 log-sum-exp pass in cache-sized blocks for logits, and one read of the array for the others. All
-take turns; times are medians. *Memory* is the growth of resident memory in a process of its own, as
-a share of the input. *Differs* is the peer's value less ours: docs/decisions/peers.md says why.
+take turns, each after a rest of 10 ms, so that none pays for threads that still spin after another;
+times are medians. *Memory* is the growth of resident memory in a process of its own, as a share of
+the input. *Differs* is the peer's value less ours: docs/decisions/peers.md says why.
 A size whose quantities are not all here belongs to a run that was stopped before its end.
 """
 

@@ -46,8 +46,7 @@ def largest_of_rows(
     if table.shape[1] < _NARROW and table.numel() <= _LOOKED_AT and in_numpy(table):
         return _largest_of_columns(table)
     place = None
-    # Threads of ours would have to wait for torch's, which spin for a while after each loop.
-    if table.shape[1] >= _WIDE and torch.get_num_threads() == 1 and _searched(table):
+    if table.shape[1] >= _WIDE and _searched(table):
         largest = table.new_empty(len(table))
         place = _search(table, largest)
     else:
@@ -140,7 +139,8 @@ def _search(
         some, found = numbers[rows], place[rows]
         np.argmax(some, axis=1, out=found)
         if entries is not None:
-            entries[rows] = some[np.arange(len(some)), found]
+            starts = np.arange(0, some.size, some.shape[1])
+            some.reshape(-1).take(starts + found, out=entries[rows], mode="clip")
 
     side_by_side(look, list(blocks(table, _SEARCHED)))
     return torch.from_numpy(place)
