@@ -206,6 +206,20 @@ def test_an_objective_of_ours_captures_what_it_sees_a_third_time(
     assert not replays(pickle.loads(pickle.dumps(objective)))
 
 
+def test_what_an_earlier_version_pickled_is_read(rng: torch.Generator) -> None:
+    logits, labels = batch(rng)
+    ours = copy.deepcopy(OBJECTIVES["esd"])
+    expected = judged(ours, logits, labels)
+    wrapped = kernels.captured(ours)
+    # Attributes that objectives did not have then.
+    del ours.__dict__["_replays"], ours.__dict__["_judged"], wrapped.__dict__["replays"]
+    plain, replayed = (pickle.loads(pickle.dumps(old)) for old in (ours, wrapped))
+    for _ in range(3):
+        assert_close(judged(plain, logits, labels), expected)
+        assert_close(judged(replayed, logits, labels), expected)
+    assert replays(plain) == len(replayed.replays.graphs) == 1
+
+
 def test_what_somebody_else_wrote_is_called_every_time(rng: torch.Generator) -> None:
     calls = []
 

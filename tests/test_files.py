@@ -198,11 +198,11 @@ def test_another_separator_is_named(name: str, by: str, sentence: str, tmp_path:
         open_log(tmp_path / name)
 
 
-def test_a_column_of_chances_is_not_one_of_logits(tmp_path: Path) -> None:
-    chances, labels = torch.linspace(0, 1, 50), torch.arange(50) % 2
-    save_file({"logits": chances, "labels": labels}, tmp_path / "log.safetensors")
-    with pytest.raises(ValueError, match=r"column logits of log.*must be log-odds.*Name them as p"):
-        open_log(tmp_path / "log.safetensors").read()
+def test_blocks_of_log_odds_may_lie_between_0_and_1(tmp_path: Path) -> None:
+    scores, labels = torch.linspace(-5, 5, 500), torch.arange(500) % 2
+    save_file({"logits": scores, "labels": labels}, tmp_path / "sorted.safetensors")
+    read = open_log(tmp_path / "sorted.safetensors").batches(rows=40)
+    assert sum(len(batch.forecast) for batch in read) == 500
 
 
 def events(folder: Path, n: int = 300) -> tuple[PredictionLog, Tensor, Tensor]:

@@ -1,6 +1,7 @@
 """Numbers as people see them: decimals, one way everywhere, and no zero with a sign."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -48,10 +49,32 @@ def test_a_p_value_is_never_zero(p: float, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "shown"), [(0.0, "exact"), (3e-7, "< 0.0001"), (0.00214, "0.0021")]
+    ("error", "shown"),
+    [(0.0, "exact"), (3e-7, "< 0.0001"), (0.00214, "0.0021"), (1e4, "10,000"), (2e15, "2e+15")],
 )
 def test_an_error_bound_is_zero_only_where_nothing_was_lost(error: float, shown: str) -> None:
     assert table.bound(error) == shown
+
+
+def test_one_is_no_plural() -> None:
+    one = torch.tensor([0.8]), torch.tensor([1.0])
+    events = cal.Summary(None, bins=1).add_events(*one)
+    assert repr(events) == "Summary(1 event, 1 bin)"
+    sample = cal.Summary(2).update(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
+    assert repr(sample) == "Summary(1 sample of 2 classes, 15 bins)"
+    monitor = cal.CalibrationMonitor()
+    monitor.update(one)
+    assert repr(monitor).startswith("CalibrationMonitor(1 window, 1 event, evidence ")
+
+
+def test_an_alarm_after_years_fits_a_line() -> None:
+    monitor = cal.CalibrationMonitor()
+    quiet = monitor.update((torch.tensor([0.8]), torch.tensor([1.0])))
+    monitor.windows = [replace(quiet, n=1_000_000)] * 12_000
+    monitor.windows[-1] = cal.Watched(11_999, 1_000_000, 25.0, True, "under-confident", 11_998)
+    found = "12,000 windows, under-confident since 11998, alarm in 11999"
+    assert repr(monitor) == f"CalibrationMonitor({found})"
+    assert len(repr(monitor)) <= 80
 
 
 def test_what_rounds_to_zero_has_no_sign_in_pages_and_logs() -> None:

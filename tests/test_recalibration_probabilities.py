@@ -23,17 +23,88 @@ def votes(rng: torch.Generator, classes: int = 2, trees: int = 10) -> tuple[Tens
     return counts.double() / trees, labels
 
 
-def test_a_zero_counts_as_what_was_told_least_shared_among_the_classes(
-    rng: torch.Generator,
-) -> None:
+def test_a_zero_counts_as_one_more_vote_shared_among_the_classes(rng: torch.Generator) -> None:
     for classes in (2, 3):
         chances, _ = votes(rng, classes)
-        assert smallest_told(chances, 1, scores=False) == pytest.approx(0.1 / classes)
+        assert smallest_told(chances, 1, scores=False) == pytest.approx(1 / 11 / classes)
     chance = votes(rng)[0][:, 1]
-    assert smallest_told(chance, 1, scores=True) == pytest.approx(0.05)
-    assert smallest_told(1 - chance, 1, scores=True) == pytest.approx(0.05)
+    assert smallest_told(chance, 1, scores=True) == pytest.approx(1 / 22)
+    assert smallest_told(1 - chance, 1, scores=True) == pytest.approx(1 / 22)
     nearly = torch.tensor([0.9, 1 - 2e-16], dtype=torch.float64)  # a one with a rounding
-    assert smallest_told(nearly, 1, scores=True) == pytest.approx(0.05)
+    assert smallest_told(nearly, 1, scores=True) == pytest.approx(1 / 22)
+    single = torch.tensor([0.0, 1.0, 1.0])
+    assert smallest_told(single, 1, scores=True) == 1 / 4
+
+
+@pytest.mark.parametrize("trees", [1, 2, 10])
+def test_one_chance_says_the_same_as_two(rng: torch.Generator, trees: int) -> None:
+    chances, labels = votes(rng, trees=trees)
+    for make in (cal.Identity, PlattScaling, cal.IsotonicCalibration, cal.TemperatureScaling):
+        of_one = make().fit(chances[:, 1], labels, probabilities=True, folds=0)
+        of_two = make().fit(chances, labels, probabilities=True, folds=0)
+        found = of_one.predict_proba(chances[:, 1], probabilities=True)
+        assert_close(found, of_two.predict_proba(chances, probabilities=True)[:, 1])
+        sure, unsure = found[chances[:, 1] == 1].min(), found[chances[:, 1] == 0].max()
+        assert sure > unsure
+
+
+def test_what_is_not_counted_does_not_matter(rng: torch.Generator) -> None:
+    chances, labels = votes(rng, 3)
+    plain = PlattScaling().fit(chances, labels, probabilities=True, folds=0)
+    for nothing in (float("nan"), 0.0, 1.0):
+        more = torch.cat([chances, torch.full((50, 3), nothing, dtype=torch.float64)])
+        ignored = torch.cat([labels, torch.full((50,), -100)])
+        found = PlattScaling().fit(more, ignored, ignore_index=-100, probabilities=True, folds=0)
+        assert_close(found.state_dict(), plain.state_dict())
+    tiny = torch.tensor([[1 - 2e-9, 1e-9, 1e-9]], dtype=torch.float64).expand(50, -1)
+    weightless = PlattScaling().fit(
+        torch.cat([chances, tiny]),
+        torch.cat([labels, labels[:50]]),
+        weights=torch.arange(650) < 600,
+        probabilities=True,
+        folds=0,
+    )
+    assert_close(weightless.state_dict(), plain.state_dict())
+    chance, happened = chances[:, 1].clone(), (labels == 1).long()
+    one = PlattScaling().fit(chance[50:], happened[50:], probabilities=True, folds=0)
+    chance[:50], happened[:50] = float("nan"), -100
+    padded = PlattScaling().fit(chance, happened, ignore_index=-100, probabilities=True, folds=0)
+    assert_close(padded.state_dict(), one.state_dict())
+
+
+def test_probabilities_are_not_taken_for_logits_by_a_map_of_probabilities(
+    rng: torch.Generator,
+) -> None:
+    chances, labels = votes(rng)
+    rows = PlattScaling().fit(chances, labels, probabilities=True, folds=0)
+    one = PlattScaling().fit(chances[:, 1], labels, probabilities=True, folds=0)
+    pixels = PlattScaling().fit(
+        chances.T[None], labels[None], class_dim=1, probabilities=True, folds=0
+    )
+    for fitted, told in ((rows, chances[:1]), (one, chances[:1, 1]), (pixels, chances.T[None])):
+        with pytest.raises(ValueError, match="Pass probabilities=True"):
+            fitted.predict_proba(told)
+        assert_close(
+            fitted.predict_proba(told, probabilities=True),
+            fitted.transform(as_logits_like(told)).softmax(dim=1)
+            if told.ndim > 1
+            else fitted.transform(as_logits_like(told)).sigmoid(),
+        )
+
+
+def test_a_map_of_logits_takes_log_odds_wherever_they_lie(rng: torch.Generator) -> None:
+    scores = 2 * torch.randn(3_000, generator=rng, dtype=torch.float64)
+    labels = torch.bernoulli(scores.sigmoid(), generator=rng).long()
+    fitted = cal.TemperatureScaling().fit(scores, labels, folds=0)
+    some = (scores > 0) & (scores < 1)
+    assert_close(fitted.transform(scores[some]), fitted.transform(scores)[some])
+
+
+def as_logits_like(told: Tensor) -> Tensor:
+    """By hand, with ten trees: zeros have 1/22, and the other class the rest."""
+    return (
+        told.clamp(1 / 22, 21 / 22).logit() if told.ndim == 1 else told.clamp(1 / 22, 21 / 22).log()
+    )
 
 
 def test_without_a_zero_no_told_probability_is_changed(rng: torch.Generator) -> None:
@@ -55,7 +126,9 @@ def test_the_same_rule_holds_for_every_row_when_it_is_applied(
     chances, labels = votes(rng, 3)
     fitted = PlattScaling().fit(chances, labels, probabilities=True)
     whole = fitted.predict_proba(chances, probabilities=True)
-    by_hand = fitted.predict_proba(as_logits(chances, smallest=0.1 / 3))
+    zero = chances == 0
+    rest = 1 - zero.sum(dim=1, keepdim=True) / 33
+    by_hand = fitted.predict_proba(torch.where(zero, 1 / 33, chances * rest).log())
     assert_close(whole, by_hand)
     by_row = [fitted.predict_proba(row[None], probabilities=True) for row in chances[:20]]
     assert_close(torch.cat(by_row), whole[:20])
@@ -124,3 +197,9 @@ def test_what_are_no_probabilities_is_refused(rng: torch.Generator) -> None:
         PlattScaling().fit(chances[:, 0] - 2, labels, probabilities=True)
     with pytest.raises(ValueError, match="probabilities must be floating point"):
         PlattScaling().fit(chances.round().long(), labels, probabilities=True)
+    with pytest.raises(ValueError, match="class_dim"):
+        PlattScaling().fit(chances, labels, class_dim=5, probabilities=True)
+    fitted = PlattScaling().fit(chances, labels, probabilities=True, folds=0)
+    for wrong in (torch.tensor(0.5), torch.ones(4, 3) / 3):
+        with pytest.raises(ValueError, match="as when fitted"):
+            fitted.transform(wrong, probabilities=True)

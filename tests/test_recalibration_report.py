@@ -33,7 +33,47 @@ def test_zeros_of_votes_ruin_a_sigmoid_and_it_says_so(rng: torch.Generator) -> N
     report = PlattScaling().fit(as_logits(votes), labels).report_
     assert f"worse than no map: nll {report.nll_after:.4f} held out, from" in report.message
     assert report.message in " ".join(str(report).split())
-    assert PlattScaling().fit(as_logits(votes, smallest=1e-3), labels).report_.message == ""
+    cured = PlattScaling().fit(as_logits(votes, smallest=1e-3), labels).report_
+    assert cured.nll_after == pytest.approx(cured.nll_before, abs=0.02)
+
+
+def votes_of_ten(rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Nine forecasts for all samples, and timid ones."""
+    chance = torch.randint(1, 10, (4_000,), generator=rng).double() / 10
+    happened = torch.rand(4_000, generator=rng).double() < (1.4 * chance.logit()).sigmoid()
+    return torch.stack([1 - chance, chance], dim=1), happened.long()
+
+
+@pytest.mark.parametrize("method", [TemperatureScaling(), HistogramBinning(bins=10)], ids=repr)
+def test_coarse_forecasts_are_judged_as_on_fresh_samples(
+    method: Recalibrator, rng: torch.Generator
+) -> None:
+    chances, labels = votes_of_ten(rng)
+    method.fit(*votes_of_ten(rng), probabilities=True, folds=0)
+    told = method.predict_proba(chances, probabilities=True)
+    expected = cal.nll(cal.Predictions.from_probabilities(told, labels)).item()
+    report = method.fit(chances, labels, probabilities=True).report_
+    assert report.folds == 5
+    assert report.nll_after == pytest.approx(expected, abs=2e-3)
+    shuffle = torch.randperm(len(labels), generator=rng)
+    again = method.fit(chances[shuffle], labels[shuffle], probabilities=True).report_
+    assert again.nll_after == pytest.approx(report.nll_after, abs=1e-9)
+
+
+@pytest.mark.parametrize("candidate", [TemperatureScaling(), HistogramBinning(bins=10)], ids=repr)
+def test_coarse_forecasts_can_be_improved(candidate: Recalibrator, rng: torch.Generator) -> None:
+    best = BestOf([candidate]).fit(*votes_of_ten(rng), probabilities=True)
+    assert not isinstance(best.best_, Identity)
+
+
+def test_parts_of_coarse_forecasts_differ_as_samples_do(rng: torch.Generator) -> None:
+    """Were every forecast spread evenly, held-out parts would be what was fitted."""
+    chances, labels = votes_of_ten(rng)
+    fitted = HistogramBinning(bins=10).fit(chances[:300], labels[:300], probabilities=True)
+    told = fitted.predict_proba(chances[:300], probabilities=True)
+    seen = cal.nll(cal.Predictions.from_probabilities(told, labels[:300])).item()
+    assert fitted.report_.nll_after is not None
+    assert fitted.report_.nll_after > seen + 0.01
 
 
 def test_harm_is_what_exceeds_its_standard_error(rng: torch.Generator) -> None:

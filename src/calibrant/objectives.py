@@ -56,8 +56,18 @@ class Penalised(nn.Module):
         _check_weight(weight)
         self.weight = weight
         self.class_dim, self.ignore_index = class_dim, ignore_index
+        self._prepare()
+
+    def _prepare(self) -> None:
         self._replays = Replays(patience=2, most=_SMALL)
-        self._judged = fit, calibration, replayable(fit) and replayable(calibration)
+        both = replayable(self.fit) and replayable(self.calibration)
+        self._judged = self.fit, self.calibration, both
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        # Those pickled by earlier versions have no replays.
+        if "_replays" not in state or "_judged" not in state:
+            self._prepare()
 
     def forward(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
         """The objective of one batch, in which samples may have weights."""

@@ -50,10 +50,11 @@ def check_not_chances(name: str, scores: Tensor, remedy: str, *, spread: float =
         return
     low, high = torch.stack(scores.detach().aminmax()).tolist()
     if low >= 0 and high <= 1 and low < high and high - low >= spread:
+        two = " Log-odds that happen to lie there may be given two columns, "
+        two += "torch.stack([-z / 2, z / 2], 1)."
         raise ValueError(
             f"{name} must be log-odds, as a sigmoid takes them; got {scores.numel()} numbers all "
-            f"between 0 and 1, which look like probabilities. {remedy} Log-odds that happen to lie "
-            "there may be given two columns, torch.stack([-z / 2, z / 2], 1)."
+            f"between 0 and 1, which look like probabilities. {remedy}{two * (scores.ndim == 1)}"
         )
 
 

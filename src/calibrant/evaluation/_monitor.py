@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ._bets import DIRECTIONS, growth
 from ._events import Forecasts, events
+from ._table import counted
 
 Direction = Literal["over-confident", "under-confident"]
 
@@ -87,7 +88,7 @@ class CalibrationMonitor:
     >>> found.direction, found.since
     ('over-confident', 3)
     >>> monitor
-    CalibrationMonitor(6 windows, 6,000 events, alarm in window 3, over-confident since 3)
+    CalibrationMonitor(6 windows, over-confident since 3, alarm in 3)
 
     Arnold, Henzi & Ziegel, "Sequentially Valid Tests for Forecast Calibration", Annals of Applied
     Statistics 2023; Shin, Ramdas & Rinaldo, "E-detectors: A Nonparametric Framework for
@@ -125,13 +126,13 @@ class CalibrationMonitor:
     def __repr__(self) -> str:
         if not self.windows:
             return f"CalibrationMonitor(no window yet, alarm at evidence {self.bar:.4g})"
-        plural = "s" if len(self.windows) > 1 else ""
-        events = sum(each.n for each in self.windows)
-        seen = f"{len(self.windows):,} window{plural}, {events:,} events"
-        found = f"evidence {self.windows[-1].evidence:.3g} of {self.bar:.4g}, no alarm"
+        seen = counted(len(self.windows), "window")
         if (raised := self.alarm) is not None:
-            found = f"alarm in window {raised.window}, {raised.direction} since {raised.since}"
-        return f"CalibrationMonitor({seen}, {found})"
+            found = f"{raised.direction} since {raised.since}, alarm in {raised.window}"
+            return f"CalibrationMonitor({seen}, {found})"
+        told = counted(sum(each.n for each in self.windows), "event")
+        evidence = f"evidence {self.windows[-1].evidence:.3g} of {self.bar:.4g}"
+        return f"CalibrationMonitor({seen}, {told}, {evidence}, no alarm)"
 
     def update(self, forecasts: Forecasts) -> Watched:
         """Add the next window.

@@ -13,6 +13,7 @@ from ..scores import accuracy, brier, nll
 from . import _inputs as inputs
 from ._as_predictions import check_confidences
 from ._cells import Bounded, Cells
+from ._table import counted
 
 # Cells are of equal width in log-odds, up to where a float32 confidence becomes exactly one.
 _SUREST = 17.0
@@ -71,8 +72,9 @@ class Summary:
         return int(self.state["totals"][0])
 
     def __repr__(self) -> str:
-        kind = "events" if self.classes is None else f"samples of {self.classes} classes"
-        return f"Summary({len(self):,} {kind}, {self.bins} bins)"
+        seen = counted(len(self), "event" if self.classes is None else "sample")
+        of = "" if self.classes is None else f" of {self.classes} classes"
+        return f"Summary({seen}{of}, {counted(self.bins, 'bin')})"
 
     @property
     def device(self) -> torch.device:

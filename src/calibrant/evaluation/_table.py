@@ -34,10 +34,21 @@ def number(x: float) -> str:
 def bound(error: float) -> str:
     """How far a number may be off, which is zero only where it is exact.
 
-    >>> bound(0.0), bound(3e-6), bound(0.0021)
-    ('exact', '< 0.0001', '0.0021')
+    >>> bound(0.0), bound(3e-6), bound(0.0021), bound(1e4)
+    ('exact', '< 0.0001', '0.0021', '10,000')
     """
-    return "exact" if error == 0 else p_value(error)
+    if error == 0:
+        return "exact"
+    return number(error) if error >= 1e4 else p_value(error)
+
+
+def counted(n: int, what: str) -> str:
+    """How many of what, one being no plural.
+
+    >>> counted(1, "event"), counted(1_200, "event")
+    ('1 event', '1,200 events')
+    """
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def p_value(p: float) -> str:

@@ -59,6 +59,10 @@ class _Captured(nn.Module):
         self.objective = objective
         self.replays = Replays()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Those pickled by earlier versions have no replays.
+        super().__setstate__({"replays": Replays()} | state)  # type: ignore[no-untyped-call]
+
     def forward(self, logits: Tensor, *others: Any, **named: Any) -> Tensor:
         """The objective of one batch; what is named, or is no tensor, is not captured."""
         if named or not all(isinstance(x, Tensor) for x in others):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .._checks import check_not_chances, check_not_probabilities, slack
+from .._checks import check_not_probabilities, slack
 from ._columns import Columns
 
 
@@ -28,8 +28,6 @@ class Checked:
             self._refuse((x < 0) | (x > 1), kind, "must lie between 0 and 1", _shown(x), _CHANCE)
             return x
         if x.ndim == 1:
-            if kind == "logits":
-                check_not_chances(self._where(kind), x, "Name them as probabilities.")
             lowest = torch.zeros_like(x) if kind == "logits" else 1 - x
             x = torch.stack([lowest, x], dim=1)
         if x.shape[1] < 2:

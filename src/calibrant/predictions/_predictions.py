@@ -120,7 +120,8 @@ class Predictions(Statistics):
                 [0.0474, 0.9526]])
         """
         binary = cls._of_odds(scores, labels, weights)
-        _check_not_chances(scores)
+        remedy = "Use Predictions.from_probabilities(scores, labels), or pass scores.logit()."
+        _check_not_chances(scores, remedy)
         return binary
 
     @classmethod
@@ -152,7 +153,7 @@ class Predictions(Statistics):
         (6, torch.Size([3, 2]))
         """
         binary = cls._of_several(scores, targets, weights)
-        _check_not_chances(scores)
+        _check_not_chances(scores, "Pass scores.logit().")
         return binary
 
     @classmethod
@@ -263,8 +264,7 @@ class Predictions(Statistics):
         return (weights * torch.where(weights > 0, values, 0)).sum() / total
 
 
-def _check_not_chances(scores: Tensor) -> None:
+def _check_not_chances(scores: Tensor, remedy: str) -> None:
     """Values are looked at on the CPU, and not while they are trained: see `from_binary`."""
     if is_readable(scores) and not scores.requires_grad:
-        remedy = "Use Predictions.from_probabilities(scores, labels), or pass scores.logit()."
         check_not_chances("scores", scores, remedy)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._checks import HALF, check_not_chances, check_not_probabilities, is_readable
+from .._checks import HALF, ROUNDED, check_not_probabilities, is_readable
 from ._chances import logits_of
 
 
@@ -43,6 +43,8 @@ class Form:
     def logits_of(self, probabilities: Tensor) -> Tensor:
         """Logits of probabilities that are laid out like this."""
         scores = self._are_scores(probabilities)
+        if not scores:
+            self._check_layout(probabilities)
         return logits_of(probabilities, self.class_dim, scores=scores, smallest=self.smallest)
 
     def through(
@@ -57,23 +59,19 @@ class Form:
         wide = logits.float() if logits.dtype in HALF else logits
         if self._are_scores(logits):
             self._check_classes(2)
-            if not sure and is_readable(wide) and not wide.requires_grad:
-                check_not_chances("scores", wide, "Pass probabilities=True.")
             flat = wide.reshape(-1)
+            self._check_not_forgotten(flat[:, None], sure)
             two = rows_map(torch.stack([torch.zeros_like(flat), flat], dim=1))
             return (two[:, 1] - two[:, 0]).reshape(logits.shape)
-        if not -logits.ndim <= self.class_dim < logits.ndim:
-            raise ValueError(
-                f"logits must have classes in dimension {self.class_dim}, as when fitted; "
-                f"got shape {tuple(logits.shape)}."
-            )
-        self._check_classes(logits.shape[self.class_dim])
+        self._check_layout(logits)
+        last = wide.movedim(self.class_dim, -1)
+        rows = last.reshape(-1, self.classes)
+        self._check_not_forgotten(rows, sure)
         if logits.ndim == 2 and self.class_dim in (1, -1):
             if not sure and is_readable(wide):
                 check_not_probabilities("logits", wide, "Pass probabilities=True.")
             return rows_map(wide)
-        last = wide.movedim(self.class_dim, -1)
-        mapped = rows_map(last.reshape(-1, self.classes))
+        mapped = rows_map(rows)
         return mapped.reshape(last.shape).movedim(-1, self.class_dim)
 
     def probabilities(self, logits: Tensor) -> Tensor:
@@ -84,6 +82,31 @@ class Form:
 
     def _are_scores(self, logits: Tensor) -> bool:
         return self.multilabel or logits.ndim == 1
+
+    def _check_not_forgotten(self, rows: Tensor, sure: bool) -> None:
+        """After a fit to probabilities a single row that is one again was not meant as logits."""
+        if sure or self.smallest is None or not is_readable(rows) or not rows.numel():
+            return
+        low, high = torch.stack(rows.detach().aminmax()).tolist()
+        sums = rows.detach().sum(dim=1)
+        if (
+            low >= 0
+            and high <= 1
+            and (rows.shape[1] == 1 or bool(((sums - 1).abs() < ROUNDED).all()))
+        ):
+            raise ValueError(
+                "logits must be given to a map that was fitted to probabilities, unless it is told "
+                f"otherwise; got {rows.numel()} numbers all between 0 and 1. Pass "
+                "probabilities=True; for log-odds pass torch.stack([-z / 2, z / 2], 1)."
+            )
+
+    def _check_layout(self, logits: Tensor) -> None:
+        if not -logits.ndim <= self.class_dim < logits.ndim:
+            raise ValueError(
+                f"logits must have classes in dimension {self.class_dim}, as when fitted; "
+                f"got shape {tuple(logits.shape)}."
+            )
+        self._check_classes(logits.shape[self.class_dim])
 
     def _check_classes(self, classes: int) -> None:
         if classes != self.classes:

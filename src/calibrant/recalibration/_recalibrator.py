@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .. import _html as html
 from ..predictions import Predictions
-from ._chances import logits_of, smallest_told
+from ._chances import logits_of, only_heard, smallest_told
 from ._form import Form
 from ._inputs import Numbers, as_tensor, check_labels_in_range, counted, to_predictions
 from ._judged import judged
@@ -34,8 +34,9 @@ class Recalibrator(Settings, Learnt):
     learnt, and has scikit-learn's `get_params` and `set_params`.
 
     Where only probabilities are known, all three take them with `probabilities=True`. A zero, such
-    as forests give, has no logarithm: it counts as the least probability above zero that `fit` was
-    told, shared among the classes, and as no more than 1e-7 where `fit` was told of no zero.
+    as forests give, has no logarithm: with the least probability above zero that `fit` was told for
+    a vote, it counts as if one more had been shared among the classes; and as no more than 1e-7
+    where `fit` was told of no zero.
 
     A method is a subclass: settings in `__init__`, each kept under its own name; `_fit`, which
     hands what it learns to `_learn`; and `_transform`. It declares
@@ -92,7 +93,10 @@ class Recalibrator(Settings, Learnt):
             predictions, form = to_predictions(given, labels, weights, *layout)
             return self._fit_to(predictions, form, folds, events=given.ndim == 1)
         scores = multilabel or given.ndim == 1
-        smallest = smallest_told(given, class_dim, scores=scores)
+        if not scores and not -given.ndim <= class_dim < given.ndim:
+            to_predictions(given, labels, weights, *layout, sure=True)  # which says so
+        given, heard = only_heard(given, labels, weights, class_dim, ignore_index, scores=scores)
+        smallest = smallest_told(heard, -1, scores=scores)
         parts = []
         for least in (smallest, None) if folds else (smallest,):
             told = logits_of(given, class_dim, scores=scores, smallest=least)
