@@ -306,6 +306,18 @@ def test_criteria_of_chances_are_those_of_the_table(
         assert_close(slope, slopes[:, 1] - slopes[:, 0])
 
 
+def test_of_two_equal_chances_the_first_has_the_whole_gradient() -> None:
+    labels = torch.tensor([0, 1])
+    slopes: list[Tensor] = []
+    for columns in (1, 2):
+        chance = torch.tensor([0.5, 0.5], requires_grad=True)
+        table = chance if columns == 1 else torch.stack([1 - chance, chance], dim=1)
+        told = Predictions.from_probabilities(table, labels)
+        slopes.extend(torch.autograd.grad(told.confidence.sum(), chance))
+    assert_close(slopes[0], torch.tensor([-1.0, -1.0]), rtol=0, atol=0)
+    assert_close(slopes[1], slopes[0], rtol=0, atol=0)
+
+
 def test_many_chances_are_read_in_blocks(rng: torch.Generator) -> None:
     chance = torch.rand(40_000, generator=rng)
     told = Predictions.from_probabilities(chance, torch.bernoulli(chance, generator=rng).long())

@@ -28,7 +28,7 @@ def captured(objective: Objective) -> nn.Module:
 
     At the size of a training batch an objective costs what Python takes to launch its operators.
     Here value and gradient by the logits are captured as a CUDA graph when a shape is first seen;
-    afterwards a call copies its tensors in, replays it and copies the two out, whatever the
+    afterwards a call copies its tensors in, replays it and copies the value out, whatever the
     objective. The gradient stays in the graph until it is asked for; where calls are outstanding
     together, all but the last are replayed once more.
 
@@ -103,8 +103,7 @@ class Replays:
         return value
 
     def _graph(self, objective: Objective, kind: Hashable, *tensors: Tensor) -> "_Graph | None":
-        known = self.graphs.get(kind, self)
-        if not isinstance(known, Replays):
+        if (known := self.graphs.get(kind)) is not None:
             return known
         # Threads of one process may share an objective, and captures must not meet.
         with self._one_at_a_time:

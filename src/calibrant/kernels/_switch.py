@@ -22,8 +22,8 @@ class use:
     """Say who computes row statistics and measures: the kernels or the definitions.
 
     - `"auto"`: kernels where they are faster, on CUDA: of rows from 16 million logits on, of
-      measures up to 65,536 samples; else the definitions. A `Penalised` of this package's criteria
-      replays small batches as `captured` does. The default.
+      measures up to 65,536 samples, and of both in a graph; else the definitions. A `Penalised`
+      of this package's criteria replays small batches as `captured` does. The default.
     - `"fused"`: kernels of rows at any size; a tensor off CUDA is refused with a sentence.
     - `"definition"`: the definitions in torch operators, everywhere.
 

@@ -67,12 +67,9 @@ class Form:
         last = wide.movedim(self.class_dim, -1)
         rows = last.reshape(-1, self.classes)
         self._check_not_forgotten(rows, sure)
-        if logits.ndim == 2 and self.class_dim in (1, -1):
-            if not sure and is_readable(wide):
-                check_not_probabilities("logits", wide, "Pass probabilities=True.")
-            return rows_map(wide)
-        mapped = rows_map(rows)
-        return mapped.reshape(last.shape).movedim(-1, self.class_dim)
+        if logits.ndim == 2 and not sure and is_readable(wide):
+            check_not_probabilities("logits", rows, "Pass probabilities=True.")
+        return rows_map(rows).reshape(last.shape).movedim(-1, self.class_dim)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Of each class, along its dimension; of 1, where a score stands for its own event."""
@@ -88,12 +85,9 @@ class Form:
         if sure or self.smallest is None or not is_readable(rows) or not rows.numel():
             return
         low, high = torch.stack(rows.detach().aminmax()).tolist()
-        sums = rows.detach().sum(dim=1)
-        if (
-            low >= 0
-            and high <= 1
-            and (rows.shape[1] == 1 or bool(((sums - 1).abs() < ROUNDED).all()))
-        ):
+        if low < 0 or high > 1:
+            return
+        if rows.shape[1] == 1 or bool(((rows.detach().sum(dim=1) - 1).abs() < ROUNDED).all()):
             raise ValueError(
                 "logits must be given to a map that was fitted to probabilities, unless it is told "
                 f"otherwise; got {rows.numel()} numbers all between 0 and 1. Pass "
