@@ -1,7 +1,7 @@
-"""The price rises while held-out batches agree, and is told in shares of the score's force."""
+"""The price rises while held-out batches find too much confidence, in shares of a score's force."""
 
 from itertools import cycle
-from math import exp, log
+from math import copysign, exp, log
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ def test_the_price_rises_while_batches_agree_and_falls_where_they_do_not(
     agreed = watched(AdaptiveWeight(memory=10.0), [overconfidence], 40, rng)
     assert agreed[4] == START < agreed[5] < agreed[39]
     modest = watched(AdaptiveWeight(memory=10.0), [boast], 40, rng)
-    assert modest[39] > START
+    assert modest[39] < START
     divided = watched(AdaptiveWeight(memory=10.0), [overconfidence, boast], 40, rng)
     assert divided[39] < START
 
@@ -84,7 +84,8 @@ def test_agreement_is_the_squared_mean_over_the_mean_square(rng: torch.Generator
     weight = AdaptiveWeight(memory=4.0, agreement=0.2, rate=0.1)
     share, pulls = START, []
     mean = square = 0.0
-    for count, loss in enumerate([overconfidence, overconfidence, boast, overconfidence, boast], 1):
+    losses = [overconfidence, overconfidence, boast, overconfidence, boast, boast, boast, boast]
+    for count, loss in enumerate(losses, 1):
         held_out = predictions(rng)
         # By a factor on all logits, and its logarithm, here from finite differences.
         scaled = [Predictions(held_out.logits * exp(e), held_out.labels) for e in (1e-5, -1e-5)]
@@ -93,9 +94,48 @@ def test_agreement_is_the_squared_mean_over_the_mean_square(rng: torch.Generator
         mean += part * (pulls[-1] - mean)
         square += part * (pulls[-1] ** 2 - square)
         if count > 2:
-            share = exp(log(share) + 0.1 * (mean**2 / square - 0.2))
+            share = exp(log(share) + 0.1 * (mean * max(mean, 0.0) / square - 0.2))
         weight.watch(loss(held_out), held_out)
         assert weight.share == pytest.approx(share, rel=1e-6)
+    assert mean < 0  # where agreement no longer counts
+
+
+def test_too_little_confidence_is_left_to_the_fit(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight(memory=10.0)
+    watched(weight, [boast], 20, rng)
+    assert weight.value == 0.0
+    watched(weight, [overconfidence], 20, rng)
+    assert weight.value > 0.0
+
+
+def test_few_batches_prove_nothing(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight(memory=10.0)
+    watched(weight, [boast], 5, rng)
+    assert weight.value > 0.0
+    assert weight.share == START
+    watched(weight, [boast], 1, rng)
+    assert weight.value == 0.0
+    assert weight.share < START
+
+
+def test_what_is_paid_fades_as_batches_agree_on_too_little(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight(agreement=0.2, memory=1.0)
+    watched(weight, [overconfidence], 1, rng)
+    state, whole = weight.state_dict(), weight.value
+    of_score, of_calibration, *_ = state["means"]
+    # Of pulls with a mean square of 1, the mean that gives each agreement.
+    for agreed, paid in {0.1: 1.0, 0.0: 1.0, -0.05: 0.75, -0.1: 0.5, -0.2: 0.0, -0.9: 0.0}.items():
+        mean = copysign(abs(agreed) ** 0.5, agreed)
+        weight.load_state_dict({**state, "means": [of_score, of_calibration, mean, 1.0]})
+        assert weight.value == pytest.approx(paid * whole)
+
+
+def test_without_a_level_nothing_is_paid_below_zero(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight(agreement=0.0, memory=4.0)
+    watched(weight, [boast], 3, rng)
+    assert weight.value == 0.0
+    watched(weight, [overconfidence], 20, rng)
+    assert weight.value > 0.0
 
 
 def test_a_measure_that_needs_no_scale_does_not_move_it(rng: torch.Generator) -> None:

@@ -19,8 +19,9 @@ HONEST = """\
 Every image is judged once, by networks that have not seen it, in three folds.
 Nothing was tuned to these results: the price of ESD is that of its authors'
 script, the rest are defaults and round numbers fixed beforehand, those of the
-adaptive price in sight of digits with more noise and of CIFAR-10. In brackets
-95% intervals for the population; T is a temperature fitted to other images."""
+adaptive price in sight of digits with more noise and of three other data sets.
+In brackets 95% intervals for the population; T is a temperature fitted to other
+images."""
 
 
 def main(out: Path | None = Path("calibrant-demo.html")) -> dict[str, Judged]:

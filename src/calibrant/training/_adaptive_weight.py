@@ -1,7 +1,7 @@
 """A price of miscalibration that nobody tunes."""
 
 from collections.abc import Mapping
-from math import exp, isfinite, log, sqrt
+from math import copysign, exp, isfinite, log, sqrt
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from ._weight import CalibrationStatistics
 
 
 class AdaptiveWeight:
-    r"""Raise the price while held-out batches agree on what is wrong with the confidences.
+    r"""Raise the price while held-out batches agree that the network is too sure.
 
     What a weight of one means depends on the measure and its scale. So the price is told as a
     share $\alpha$ of what likelihood does: with $h$ the gradient of a proper score of a held-out
@@ -30,20 +30,25 @@ class AdaptiveWeight:
     loss changes with its logarithm by $t = \langle z, g \rangle$. Where a network is calibrated
     some batches ask for more confidence and some for less, and
 
-    $$r = \frac{(\operatorname{mean} t)^2}{\operatorname{mean} t^2}$$
+    $$r = \operatorname{sign}(\operatorname{mean} t)
+      \frac{(\operatorname{mean} t)^2}{\operatorname{mean} t^2}$$
 
-    is near 0; where it is overconfident (or too modest) all ask for the same, and $r$ nears 1. So
+    is near 0; where it is too sure all ask for less, and $r$ nears 1; too modest, and it nears -1.
+    From half of `memory` on,
 
-    $$\log \alpha \leftarrow \log \alpha + \eta \, (r - r_0).$$
+    $$\log \alpha \leftarrow \log \alpha + \eta \, (\max(r, 0) - r_0),$$
 
-    While a network still learns the answers its confidences go up and down, $r$ is small, and
-    little is paid. Later, when it fits more than it knows, the price rises until the agreement is
-    gone. A batch is watched before it is descended, so that none pulls harder than the mean force
+    and what is too modest goes free: there $\lambda$ is multiplied by $1 + r / r_0$, down to 0.
+    A network that still learns its answers knows more than it says, and the fit makes it say so.
+    Later, when it fits more than it knows, the price rises until the agreement is gone. A network
+    whose fit leaves it too modest to the end, by smoothed labels for example, is left so.
+
+    A batch is watched before it is descended, so that none pulls harder than the mean force
     of the score by more than $\alpha$ and the root of `memory`, however calm those before it were.
 
     - `share`, `least`, `most`: $\alpha$ at first, and its bounds.
     - `agreement`: $r_0$, below which it falls. At 0.05 the mean of $t$ is less than a quarter of
-      its scatter.
+      its scatter. At 0 it never falls, and nothing is paid as soon as the mean is below 0.
     - `rate`: $\eta$, by which it moves with each batch.
     - `memory`: batches that the means look back on, about.
     - `score`: of the held-out samples, and never descended; proper, as `nll` and `brier` are.
@@ -103,7 +108,7 @@ class AdaptiveWeight:
         of_score, of_calibration, *_ = self._means
         if not of_calibration:
             return self.share
-        return min(self.share * sqrt(of_score / of_calibration), _HIGHEST)
+        return self._charged * min(self.share * sqrt(of_score / of_calibration), _HIGHEST)
 
     def watch(self, calibration: Tensor, held_out: Predictions) -> None:
         """Learn from a held-out batch whose graph is still there, before it is descended."""
@@ -135,11 +140,27 @@ class AdaptiveWeight:
         part = max(1 / self._seen, 1 / self.memory)
         new = (of_score, of_calibration, pull, pull * pull)
         self._means = tuple(old + part * (x - old) for old, x in zip(self._means, new, strict=True))
-        # One batch agrees with itself, and few do so by chance.
-        if 2 * self._seen > self.memory and self._means[3] > 0:
-            agreement = self._means[2] ** 2 / self._means[3]
-            moved = log(self.share) + self.rate * (agreement - self.agreement)
+        if self._known:
+            moved = log(self.share) + self.rate * (max(self._agreed, 0.0) - self.agreement)
             self.share = min(max(exp(moved), self.least), self.most)
+
+    @property
+    def _agreed(self) -> float:
+        """How far recent batches agree that the network is too sure; below 0, too modest."""
+        *_, pull, square = self._means
+        return copysign(pull**2 / square, pull) if self._known else 0.0
+
+    @property
+    def _known(self) -> bool:
+        """Whether there is an agreement: one batch agrees with itself, and few do so by chance."""
+        return 2 * self._seen > self.memory and self._means[3] > 0
+
+    @property
+    def _charged(self) -> float:
+        """The part of the price that is asked for: all of it, unless the network is too modest."""
+        if self._agreed >= 0:
+            return 1.0
+        return max(1.0 + self._agreed / self.agreement, 0.0) if self.agreement else 0.0
 
     def update(self, statistics: CalibrationStatistics) -> None:
         """Nothing is left to learn once a step has been taken."""
