@@ -1,6 +1,7 @@
 """What is read by blocks, where only values are asked, equals the definitions."""
 
 from functools import partial
+from math import isnan, log
 
 import numpy as np
 import pytest
@@ -20,8 +21,11 @@ from calibrant import (
     top_label,
 )
 from calibrant import _tables as tables
+from calibrant._checks import extremes, numbers_of
+from calibrant._tables import as_floats, same_class, squares_of_rows
 from calibrant.criteria import _lifts
 from calibrant.measures import _binned, _width_bins
+from calibrant.predictions._rows import log_of
 
 STATISTICS = [
     "confidence",
@@ -323,3 +327,72 @@ def test_every_sample_counts_once_in_whatever_blocks(
         assert_close(criterion(Predictions(logits, labels)), value)
         assert_close(Predictions(logits, labels).confidence, logits.softmax(dim=1).amax(dim=1))
     assert np.isfinite(value.item())
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (41, 1271), (3000, 400), (3, 5000)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_squares_are_added_up_as_by_definition(
+    shape: tuple[int, int], dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    table = torch.rand(shape, generator=rng, dtype=dtype)
+    expected = table.double().square().sum(dim=1).to(dtype)
+    for given in (table, table.T.contiguous().T, table.clone().requires_grad_()):
+        found = squares_of_rows(given)
+        assert found.dtype == dtype
+        assert found.requires_grad == given.requires_grad
+        assert_close(found.detach(), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_few_logarithms_are_those_of_many(dtype: torch.dtype, rng: torch.Generator) -> None:
+    many = torch.rand(200_000, generator=rng, dtype=dtype)
+    many[:3] = torch.tensor([0.0, 1.0, torch.nan])
+    found = torch.cat([log_of(some) for some in many.split(1000)])
+    assert_close(found, log_of(many), equal_nan=True)
+    assert_close(found[3:], many[3:].double().log().to(dtype))
+    assert found[0] == pytest.approx(log(torch.finfo(dtype).tiny))
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.int32, torch.int64, torch.int16])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+def test_whole_numbers_are_converted_and_compared(
+    kind: torch.dtype, dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    one, other = (torch.randint(2, (50_000,), generator=rng).to(kind) for _ in range(2))
+    assert_close(as_floats(one, dtype), one.to(dtype), rtol=0, atol=0)
+    assert_close(same_class(one, other, dtype), (one == other).to(dtype), rtol=0, atol=0)
+    assert extremes(one) == (0, 1)
+
+
+def test_a_trace_sees_torch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.rand(8)
+    assert numbers_of(x) is not None
+    assert tables.unrecorded(x)
+    monkeypatch.setattr(torch._C, "_get_tracing_state", object)
+    assert numbers_of(x) is None
+    assert not tables.unrecorded(x)
+
+
+def test_extremes_of_nan_are_nan() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        low, high = extremes(torch.tensor([0.5, torch.nan, 2.0], dtype=dtype))
+        assert isnan(low)
+        assert isnan(high)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_work_side_by_side_is_done_once_and_its_errors_are_told(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    done: list[int] = []
+    tables.side_by_side(lambda part: done.append(part.start), [slice(i, i + 1) for i in range(20)])
+    assert sorted(done) == list(range(20))
+
+    def fail(part: slice) -> None:
+        if part.start == 13:
+            raise ValueError("thirteen")
+        done.append(part.start)
+
+    with pytest.raises(ValueError, match="thirteen"):
+        tables.side_by_side(fail, [slice(i, i + 1) for i in range(20)])

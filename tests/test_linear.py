@@ -370,9 +370,9 @@ def test_the_gradient_of_the_classifier_is_accumulated_wide(rng: torch.Generator
 
 
 def test_the_gradient_of_hidden_states_is_added_up_wide() -> None:
-    # One class at a time: to -1 of the label come 1,024 shares that each round to nothing.
+    # One class at a time: to -1 of the label come 600 shares that each round to nothing.
     hidden = torch.zeros(1, 1, dtype=torch.bfloat16, device=DEVICE).requires_grad_()
-    weight = torch.ones(1024, 1, dtype=torch.bfloat16, device=DEVICE)
+    weight = torch.ones(600, 1, dtype=torch.bfloat16, device=DEVICE)
     labels = torch.zeros(1, dtype=torch.long, device=DEVICE)
     value = nll(kernels.linear_predictions(hidden, weight, labels, chunk=1))
     (by_hidden,) = torch.autograd.grad(value, hidden)
@@ -527,8 +527,8 @@ def test_a_module_says_what_it_is_made_of() -> None:
 
 
 def test_ignored_labels_are_numbers_whatever_their_type(rng: torch.Generator) -> None:
-    hidden, head = torch.randn(4, 3, generator=rng), torch.randn(200, 3, generator=rng)
-    labels = torch.tensor([156, 156, 3, 4])
+    hidden, head = (torch.randn(n, 3, generator=rng).to(DEVICE) for n in (4, 200))
+    labels = torch.tensor([156, 156, 3, 4], device=DEVICE)
     narrow, wide = (
         LinearPenalised(nll, top_label(esd), 0.0)(hidden, head, given)
         for given in (labels.to(torch.uint8), labels)

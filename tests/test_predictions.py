@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import CRITERIA, Predictions, class_wise, dca, ece, nll, top_label
+from calibrant import CRITERIA, SCORES, Predictions, Score, class_wise, dca, ece, nll, top_label
 
 LOGITS, LABELS = torch.tensor([[2.0, 0.0, -1.0], [0.0, 1.0, 0.5]]), torch.tensor([0, 2])
 
@@ -325,6 +325,39 @@ def test_many_chances_are_read_in_blocks(rng: torch.Generator) -> None:
     assert blocks is not None
     assert_close(torch.cat([block.clone() for _, block in blocks]), told.probs, rtol=0, atol=0)
     assert Predictions.from_probabilities(chance[:9], told.labels[:9]).probs_in_blocks() is None
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_means_of_long_columns_are_taken_by_parts(
+    name: str, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibrant.predictions._of_chances._PART", 7)
+    chance, labels = chances(torch.float64, rng)
+    chance.requires_grad_()
+    table = torch.stack([1 - chance, chance], dim=1)
+    expected = SCORES[name](Predictions.from_probabilities(table, labels))
+    score, sizes = SCORES[name], set()
+    assert isinstance(score, Score)
+
+    def watched(predictions: Predictions) -> Tensor:
+        sizes.add(len(predictions))
+        values: Tensor = score.per_sample(predictions)
+        return values
+
+    with torch.no_grad():
+        told = Predictions.from_probabilities(chance, labels)
+        found = told.mean_of(watched)
+        assert_close(SCORES[name](told), found, rtol=0, atol=0)
+    assert sizes == {7, 200 % 7}
+    assert not found.requires_grad
+    assert_close(found, expected.detach())
+    # Gradients, weights and short columns have the definition.
+    sizes.clear()
+    assert_close(Predictions.from_probabilities(chance, labels).mean_of(watched), expected)
+    with torch.no_grad():
+        told.reweighted(torch.ones_like(chance)).mean_of(watched)
+        Predictions.from_probabilities(chance[:6], labels[:6]).mean_of(watched)
+    assert sizes == {200, 6}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,9 @@ from ._settings import check_norm as check_norm
 from ._settings import check_positive as check_positive
 from ._tensors import HALF as HALF
 from ._tensors import check_tensor as check_tensor
+from ._tensors import extremes as extremes
+from ._tensors import is_plain as is_plain
 from ._tensors import is_readable as is_readable
 from ._tensors import is_transformed as is_transformed
 from ._tensors import is_transforming as is_transforming
+from ._tensors import numbers_of as numbers_of

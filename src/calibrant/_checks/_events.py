@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from ._labels import check_weight_values
-from ._tensors import check_tensor, is_readable
+from ._tensors import check_tensor, extremes, is_readable
 
 
 def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = None) -> None:
@@ -33,7 +33,7 @@ def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = N
         check_weight_values(weights)
     for name, x in (("confidence", confidence), ("outcome", outcome)):
         if is_readable(x) and x.numel():
-            low, high = (extreme.item() for extreme in x.detach().aminmax())
+            low, high = extremes(x)
             if low < -1e-3 or high > 1 + 1e-3:
                 raise ValueError(
                     f"{name} must lie between 0 and 1; got {low:g} to {high:g}. A confidence is a "

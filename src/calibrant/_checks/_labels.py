@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ._tensors import check_device, check_tensor, is_readable
+from ._tensors import check_device, check_tensor, extremes, is_readable
 
 
 def check_labels(labels: Tensor, logits: Tensor) -> None:
@@ -27,7 +27,7 @@ def check_labels(labels: Tensor, logits: Tensor) -> None:
         )
     check_device("labels", labels, logits)
     if is_readable(labels):
-        low, high = (int(extreme) for extreme in labels.long().aminmax())
+        low, high = (int(extreme) for extreme in extremes(labels))
         if low < 0 or high >= classes:
             raise ValueError(
                 f"labels must lie between 0 and {classes - 1}, since logits have {classes} "

@@ -1,9 +1,10 @@
 """Rows that are distributions."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ._tensors import HALF, check_tensor, is_transformed
+from ._tensors import HALF, check_tensor, extremes, is_transformed, numbers_of
 
 # Probabilities are often rounded for print: ten of three digits are off by as much as 0.005.
 ROUNDED, OF_HALF = 1e-2, 2e-2
@@ -11,6 +12,8 @@ ROUNDED, OF_HALF = 1e-2, 2e-2
 _MANY, _ROUGHLY = 8, 5e-2
 # Scores that all lie between 0 and 1 are an accident for fewer samples than this.
 _BY_ACCIDENT = 20
+# Numbers that one thread has added up before others are awake.
+_FEW = 2**19
 
 
 def slack(dtype: torch.dtype) -> float:
@@ -48,7 +51,7 @@ def check_not_chances(name: str, scores: Tensor, remedy: str, *, spread: float =
     """
     if scores.numel() < _BY_ACCIDENT or not scores.is_floating_point():
         return
-    low, high = torch.stack(scores.detach().aminmax()).tolist()
+    low, high = extremes(scores)
     if low >= 0 and high <= 1 and low < high and high - low >= spread:
         two = " Log-odds that happen to lie there may be given two columns, "
         two += "torch.stack([-z / 2, z / 2], 1)."
@@ -70,6 +73,12 @@ def check_probabilities(probabilities: Tensor) -> None:
     if unseen or probabilities.numel() == 0:
         return
     table = probabilities.detach()
+    numbers = numbers_of(table) if table.numel() <= _FEW else None
+    if numbers is not None:
+        with np.errstate(invalid="ignore", over="ignore"):  # the sums tell
+            added = numbers.sum(axis=1)
+        check_sums(table, numbers.min().item(), added.min().item(), added.max().item())
+        return
     least, sums = table.amin(), _sums(table)
     # Together, so that a device is waited for once.
     check_sums(table, *torch.stack([least.to(sums.dtype), *sums.aminmax()]).tolist())
@@ -85,8 +94,8 @@ def check_chances(chances: Tensor) -> None:
         )
     if torch.compiler.is_compiling() or is_transformed(chances) or chances.numel() == 0:
         return
-    # Together, so that a device is waited for once; those of NaN are within no limits.
-    low, high = torch.stack(chances.detach().aminmax()).tolist()
+    low, high = extremes(chances)
+    # NaN is within no limits.
     if not (low >= 0 and high <= 1):
         raise ValueError(
             "probabilities of class 1 must lie between 0 and 1; got values from "

@@ -1,9 +1,14 @@
 """What kind of tensor it is, where it is, and whether its values may be looked at."""
 
+from typing import Any
+
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
+# Kinds of numbers that NumPy has too.
+_OF_NUMPY = (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool)
 
 
 def is_transformed(x: Tensor) -> bool:
@@ -20,6 +25,39 @@ def is_readable(x: Tensor) -> bool:
     """Whether looking at values costs nothing: on a device it waits, in a graph it breaks."""
     recorded = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
     return x.device.type == "cpu" and not recorded and not is_transformed(x)
+
+
+def is_plain(x: Tensor) -> bool:
+    """Whether `x` is plain memory of the CPU, which others than torch may read."""
+    return (
+        (type(x) is Tensor or type(x) is torch.nn.Parameter)
+        and is_readable(x)
+        and x.layout == torch.strided
+        and not x.is_neg()
+    )
+
+
+def numbers_of(x: Tensor) -> NDArray[Any] | None:
+    """The memory of `x` as NumPy sees it, where it is plain memory of the CPU.
+
+    NumPy has one thread. Of less than some million numbers that is as well: to wake those of
+    torch takes long, and very long where cores are busy.
+    """
+    # Inside a transform even constants have no memory to be read.
+    if is_transforming() or not is_plain(x) or x.dtype not in _OF_NUMPY:
+        return None
+    numbers: NDArray[Any] = x.detach().numpy()
+    return numbers
+
+
+def extremes(x: Tensor) -> tuple[float, float]:
+    """The least and the largest of at least one number; NaN if there is one among them."""
+    numbers = numbers_of(x)
+    if numbers is not None:
+        return numbers.min().item(), numbers.max().item()
+    # Together, so that a device is waited for once.
+    low, high = torch.stack(x.detach().aminmax()).tolist()
+    return low, high
 
 
 def check_tensor(name: str, x: object) -> None:

@@ -1,14 +1,14 @@
 """When a table is read by blocks, how large they are, and who reads them."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .._checks import is_transformed
+from .._checks import is_plain
 
 # Half a megabyte fits the second-level cache of every processor in use.
 BLOCK_BYTES = 2**19
@@ -23,13 +23,8 @@ def unrecorded(table: Tensor) -> bool:
     compiled graphs, function transforms, other devices and layouts) definitions compute.
     """
     return (
-        (type(table) is Tensor or type(table) is torch.nn.Parameter)
-        and table.device.type == "cpu"
-        and table.layout == torch.strided
+        is_plain(table)
         and not (table.requires_grad and torch.is_grad_enabled())
-        and not torch.compiler.is_compiling()
-        and not is_transformed(table)
-        and not table.is_neg()
         and forward_ad.unpack_dual(table).tangent is None
     )
 
@@ -85,17 +80,21 @@ def side_by_side(work: Callable[[slice], None], parts: list[slice]) -> None:
     It must let go of the interpreter's lock, as NumPy's loops do.
     """
     left = iter(parts)
+    failed: list[BaseException] = []
 
     def do() -> None:
-        for part in left:
-            work(part)
+        try:
+            for part in left:
+                work(part)
+        except BaseException as error:  # for the one who asked, when all are done
+            failed.append(error)
 
-    others = min(torch.get_num_threads(), len(parts)) - 1
-    if others < 1:
-        return do()
-    with ThreadPoolExecutor(others) as pool:
-        helped = [pool.submit(do) for _ in range(others)]
-        do()
-        for each in helped:
-            each.result()
-    return None
+    # Threads of its own: a pool takes twice as long to start, and does not survive a fork.
+    others = [Thread(target=do) for _ in range(min(torch.get_num_threads(), len(parts)) - 1)]
+    for each in others:
+        each.start()
+    do()
+    for each in others:
+        each.join()
+    if failed:
+        raise failed[0]

@@ -11,14 +11,18 @@ from .._checks import (
     check_probability_table,
     check_sums,
     check_table,
+    extremes,
     is_transformed,
     slack,
 )
 from . import _blocks
 from ._blocks import WORTH_IT, blocks, in_numpy, side_by_side
 
-# Numbers of a table of probabilities whose signs and sums are looked at.
-_LOOKED_AT = 2**18
+# Up to here all signs and sums of a table of probabilities are looked at; of larger ones, those
+# of so many numbers.
+_WHOLE, _LOOKED_AT = 2**19, 2**17
+# Tables that are in the cache as they are.
+_SMALL = 2**18
 # Rows this long are searched for the place of their maximum almost as fast as they are read.
 _WIDE = 256
 # Rows shorter than this are added and compared number by number, which is slow.
@@ -43,7 +47,7 @@ def largest_of_rows(
     check_probability_table(probabilities)
     check_table("probabilities", probabilities)
     table = probabilities.detach()
-    if table.shape[1] < _NARROW and table.numel() <= _LOOKED_AT and in_numpy(table):
+    if table.shape[1] < _NARROW and table.numel() <= _SMALL and in_numpy(table):
         return _largest_of_columns(table)
     place = None
     if table.shape[1] >= _WIDE and _searched(table):
@@ -53,9 +57,10 @@ def largest_of_rows(
         largest = table.amax(dim=1)
     if torch.compiler.is_compiling() or is_transformed(table):
         return largest, None
-    check_probabilities(table[:: max(1, table.numel() // _LOOKED_AT)])
+    every = table.numel() // _LOOKED_AT if table.numel() > _WHOLE else 1
+    check_probabilities(table[::every])
     off = slack(table.dtype)
-    low, high = (extreme.item() for extreme in largest.aminmax())
+    low, high = extremes(largest)
     if not (low >= (1 - off) / table.shape[1] and high <= 1 + off):
         check_probabilities(table)
     return largest, place

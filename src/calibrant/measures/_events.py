@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from .._checks import check_events
+from .._tables import as_floats
 from ._precision import widest
 
 OfEvents = TypeVar("OfEvents", bound=Callable[..., Tensor])
@@ -31,8 +32,10 @@ def of_events(measure: OfEvents) -> OfEvents:
         check_events(confidence, outcome, weights)
         if weights is not None:
             settings["weights"] = weights.to(widest(weights.device))
-        if outcome.dtype != confidence.dtype:
+        if outcome.is_floating_point():
             outcome = outcome.to(confidence.dtype)
+        else:
+            outcome = as_floats(outcome, confidence.dtype)
         return measure(confidence, outcome, **settings)
 
     return checked  # type: ignore[return-value]

@@ -26,8 +26,9 @@ class Ascending:
         """Sort, off the graph: an order has no gradient."""
         fixed = x.detach()
         if len(fixed) >= _MANY and in_numpy(fixed):
-            source = torch.from_numpy(np.argsort(fixed.numpy(force=True)))
-            return Ascending(fixed[source], source)
+            numbers = fixed.numpy(force=True)
+            source = np.argsort(numbers)
+            return Ascending(torch.from_numpy(numbers[source]), torch.from_numpy(source))
         return Ascending(*fixed.sort())
 
     @property

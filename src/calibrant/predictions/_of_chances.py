@@ -1,6 +1,6 @@
 """Predictions of two classes of which the chance of the second is known."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -9,19 +9,22 @@ from torch import Tensor
 from .._checks import check_chances, check_labels, check_table, check_weights
 from .._tables import WORTH_IT, blocks_of, unrecorded
 from ._of_probabilities import OfProbabilities
+from ._predictions import Predictions
 from ._rows import log_of
+
+# Columns of this length stay in the cache from one step to the next.
+_PART = 2**17
 
 
 class OfChances(OfProbabilities):
     """The same as of a table of two columns, which is made only when something asks for it.
 
-    Every statistic is what the table's would be, to the last bit: rows of two numbers are slow to
-    go through, and columns are not.
+    Every statistic is what the table's would be, to the last bit (of logarithms, to the last but
+    one): rows of two numbers are slow to go through, and columns are not.
     """
 
-    _parts = ("labels", "weights", "labels_per_sample", "_derived", "_chance", "_other")
-    _chance: Tensor
-    _other: Tensor
+    _parts = ("labels", "weights", "labels_per_sample", "_derived", "_given")
+    _given: Tensor
 
     def __init__(self, given: Tensor, labels: Tensor, weights: Tensor | None) -> None:
         check_chances(given)
@@ -29,10 +32,8 @@ class OfChances(OfProbabilities):
         check_table("probabilities", columns)
         check_labels(labels, columns)
         check_weights(weights, columns)
-        wide = torch.promote_types(given.dtype, torch.float32)
         parts: dict[str, Any] = {
-            "_chance": given.to(wide),
-            "_other": (1 - given).to(wide),
+            "_given": given,
             "labels": labels.long(),
             "weights": weights,
             "labels_per_sample": None,
@@ -47,7 +48,7 @@ class OfChances(OfProbabilities):
 
     @property
     def dtype(self) -> torch.dtype:
-        return self._chance.dtype
+        return torch.promote_types(self._given.dtype, torch.float32)
 
     @property
     def probs(self) -> Tensor:
@@ -89,6 +90,25 @@ class OfChances(OfProbabilities):
     def entropy(self) -> Tensor:
         return self._read("entropy", lambda: _share(self._other) + _share(self._chance))
 
+    def mean_of(self, per_sample: Callable[[Predictions], Tensor]) -> Tensor:
+        """The same, of long columns part by part, where only values are asked."""
+        n = len(self)
+        if self.weights is not None or n <= _PART or not unrecorded(self._given):
+            return super().mean_of(per_sample)
+        sums = [
+            per_sample(self._some(slice(start, start + _PART), None)).sum(dtype=torch.float64)
+            for start in range(0, n, _PART)
+        ]
+        return (torch.stack(sums).sum() / n).to(self.dtype)
+
+    @property
+    def _chance(self) -> Tensor:
+        return self._given.to(self.dtype)
+
+    @property
+    def _other(self) -> Tensor:
+        return self._read("other", lambda: (1 - self._given).to(self.dtype))
+
     def _larger(self) -> Tensor:
         if self._chance.requires_grad:
             # Of two that are equal the first is the prediction, and has the whole gradient.
@@ -96,7 +116,11 @@ class OfChances(OfProbabilities):
         return torch.maximum(self._chance, self._other)
 
     def _of_class(self, index: Tensor) -> Tensor:
-        return torch.where(index == 1, self._chance, self._other)
+        if not unrecorded(self._given):
+            return torch.where(index == 1, self._chance, self._other)
+        # A choice by multiplication, which is exact: torch chooses number by number.
+        second = (index == 1).to(self.dtype)
+        return second * self._chance + (1 - second) * self._other
 
 
 def _share(probs: Tensor) -> Tensor:

@@ -1,7 +1,10 @@
 """What is read off the rows of a table."""
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from .._tables import in_numpy
 
 
 def entropy_of(probs: Tensor, log_probs: Tensor) -> Tensor:
@@ -9,9 +12,16 @@ def entropy_of(probs: Tensor, log_probs: Tensor) -> Tensor:
     return (probs * torch.where(probs > 0, -log_probs, 0)).sum(dim=1)
 
 
+# Numbers whose logarithms one thread has found before others are awake.
+_FEW = 2**17
+
+
 def log_of(probabilities: Tensor) -> Tensor:
     """Logarithms, a zero's being that of the smallest normal number."""
-    return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+    smallest = torch.finfo(probabilities.dtype).tiny
+    if probabilities.numel() <= _FEW and in_numpy(probabilities):
+        return torch.from_numpy(np.log(np.maximum(probabilities.numpy(force=True), smallest)))
+    return probabilities.clamp(min=smallest).log()
 
 
 def is_class(index: Tensor, classes: int, dtype: torch.dtype) -> Tensor:

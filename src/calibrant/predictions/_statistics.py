@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._tables import by_rows
+from .._tables import same_class, squares_of_rows
 from ._row_kernels import ROW_KERNELS, RowKernels
 from ._rows import column_of, entropy_of, is_class
 
@@ -115,7 +115,7 @@ class Statistics:
     @property
     def correct(self) -> Float[Tensor, " n"]:
         """1 where the predicted class is the label, else 0."""
-        return self._row("correct", lambda: (self.predicted == self.labels).to(self.dtype))
+        return self._row("correct", lambda: same_class(self.predicted, self.labels, self.dtype))
 
     @property
     def true_log_prob(self) -> Float[Tensor, " n"]:
@@ -144,7 +144,7 @@ class Statistics:
         return self._row("sum_of_squares", self._sum_of_squares)
 
     def _sum_of_squares(self) -> Tensor:
-        return by_rows(lambda probs: probs.square().sum(dim=1), self.probs)
+        return squares_of_rows(self.probs)
 
     @property
     def entropy(self) -> Float[Tensor, " n"]:
