@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -84,6 +86,47 @@ def test_debiased_agrees_with_its_definition(drawn: Forecasts, bins: int) -> Non
             total += size * ((mean - forecast) ** 2 - mean * (1 - mean) / (size - 1))
     expected = max(0.0, total / len(confidence)) ** 0.5
     assert debiased_ece(confidence, outcome, bins=bins).item() == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("bins", [1, 2, 15, 100, 3000])
+@pytest.mark.parametrize("ties", [None, 40, 3])
+def test_many_forecasts_are_sorted_into_the_same_bins_of_equal_mass(
+    dtype: torch.dtype, bins: int, ties: int | None, rng: torch.Generator
+) -> None:
+    """A graph takes the way of definitions, plain memory that of one sort."""
+    confidence = torch.rand(2049, generator=rng, dtype=dtype)
+    confidence = confidence if ties is None else (confidence * ties).round() / ties
+    confidence[confidence == 0] *= -1
+    outcome = torch.bernoulli(confidence.abs(), generator=rng)
+    on_graph = confidence.clone().requires_grad_()
+    settings: dict[str, Any] = {"bins": bins, "binning": "mass"}
+    for measure in (ece, mce, debiased_ece):
+        expected = measure(on_graph, outcome, **settings).detach()
+        assert_close(measure(confidence, outcome, **settings), expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("odd", [0.5, -0.0005, 1.0005])
+def test_outcomes_between_zero_and_one_count_in_bins_of_equal_mass(
+    odd: float, rng: torch.Generator
+) -> None:
+    confidence = torch.rand(2000, generator=rng, dtype=torch.float64)
+    for outcome in (torch.full_like(confidence, odd), torch.bernoulli(confidence, generator=rng)):
+        outcome[7] = odd
+        on_graph = confidence.clone().requires_grad_()
+        expected = ece(on_graph, outcome, binning="mass").detach()
+        assert_close(ece(confidence, outcome, binning="mass"), expected)
+
+
+@pytest.mark.parametrize("odd", [-0.0005, 1.0005])
+def test_a_confidence_just_outside_is_sorted_where_it_belongs(
+    odd: float, rng: torch.Generator
+) -> None:
+    confidence = torch.rand(2000, generator=rng, dtype=torch.float64)
+    confidence[[5, 900]] = odd
+    outcome = torch.bernoulli(confidence.clamp(0, 1), generator=rng)
+    expected = ece(confidence.clone().requires_grad_(), outcome, binning="mass").detach()
+    assert_close(ece(confidence, outcome, binning="mass"), expected)
 
 
 def test_debiasing_removes_most_of_the_bias(rng: torch.Generator) -> None:

@@ -45,7 +45,8 @@ def vc_bins(confidence: Tensor, bins: int) -> Tensor:
 
 def vc_debiased(predictions: Predictions, *, bins: int) -> Tensor:
     bin_of = vc_bins(predictions.confidence.detach(), bins)
-    return debiased_root(bin_of, bins, predictions.confidence, predictions.correct)
+    mass, gap = bin_totals(bin_of, bins, predictions.correct - predictions.confidence)
+    return debiased_root(mass, gap, bin_totals(bin_of, bins, predictions.correct)[1])
 
 
 def vc_plug_in(predictions: Predictions, *, bins: int, norm: float = 2) -> Tensor:

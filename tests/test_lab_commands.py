@@ -1,6 +1,8 @@
 """`calibrant train` and what `calibrant study` lists."""
 
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +103,23 @@ def test_a_database_that_does_not_open_is_refused(
     asked = ["study", "run", "digits", "--store", str(tmp_path), "--workers", "0"]
     assert main([*asked, "--storage", "bogus://x"]) == 2
     assert "storage must be the URL of a database that opens here" in capsys.readouterr().err
+
+
+def test_a_study_runs_where_optuna_is_not_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search is a grid and a rule, and both are ours."""
+    monkeypatch.setattr("calibrant.lab._run_study.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    settings = {"epochs": 2, "batch": 64, "recalibrators": ()}
+    study = STUDIES["digits"]
+    short = replace(study.budgets["quick"], settings=settings, seeds=1)
+    monkeypatch.setitem(STUDIES, "digits", replace(study, budgets={"quick": short}))
+    assert main(["study", "run", "digits", "--store", str(tmp_path), "--workers", "0"]) == 0
+    assert "Without Optuna no journal of searches is kept" in capsys.readouterr().err
+    assert not (tmp_path / "optuna.journal").exists()
+    written = (tmp_path / "selections.jsonl").read_text().splitlines()
+    assert [line for line in map(json.loads, written) if line.get("setting") == "weight"]
 
 
 def test_what_was_left_for_lack_of_time_is_counted(

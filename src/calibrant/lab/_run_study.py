@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,9 @@ def run_study(
 ) -> Plan:
     """Run what is missing until nothing is, or until `settings.stop_after`; again to go on.
 
-    - `storage`: of the searches, by default a journal beside the rows. The URL of a database, such
-      as `postgresql://user@host/name`, also deals the trials out to all machines that run the
-      study with it, and hands their rows round.
+    - `storage`: of the searches, by default a journal beside the rows, where Optuna is installed.
+      The URL of a database, such as `postgresql://user@host/name`, also deals the trials out to
+      all machines that run the study with it, and hands their rows round.
 
     Settings are compared by trials that never open the test split. What the rule chose is
     written to the store before any trial that is tested begins.
@@ -43,6 +44,8 @@ def run_study(
             from ._run_shared import run_shared  # Optuna, which not every machine has
 
             return run_shared(name, study, budget, settings, str(storage), pool, tell)
+        if _unkept(storage) and tell is not None:
+            tell("Without Optuna no journal of searches is kept; the rows hold all that counts.")
         while True:
             current = plan(name, study, budget, store.rows())
             write_choices(store, current)
@@ -62,6 +65,11 @@ def _workers(settings: RunSettings) -> AbstractContextManager[ProcessPoolExecuto
     if settings.engine == Engine.ray or settings.workers == 0:
         return nullcontext(None)
     return processes(settings)
+
+
+def _unkept(storage: str | os.PathLike[str] | None) -> bool:
+    """Whether nobody is there to keep the journal, from which nothing is chosen anyway."""
+    return storage is None and find_spec("optuna") is None
 
 
 class _Search:
@@ -98,7 +106,7 @@ def _asked(
     open_stages = {
         key: trials for key, trials in current.tuning.items() if wanted.intersection(trials)
     }
-    if not open_stages:
+    if not open_stages or _unkept(storage):
         return []
     from ._tuning import Tuner
 

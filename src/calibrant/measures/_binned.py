@@ -10,6 +10,7 @@ from .._checks import check_bins, check_norm
 from .._tables import in_numpy
 from ..criteria import root
 from ._events import of_events
+from ._mass_bins import mass_totals
 from ._order import Ascending
 from ._precision import widened, widest
 from ._width_bins import width_bins, width_totals
@@ -137,25 +138,22 @@ def debiased_ece(
 
     Kumar, Liang & Ma, "Verified Uncertainty Calibration", NeurIPS 2019, section 5.
     """
-    bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
-    return debiased_root(bin_of, bins, confidence, outcome, weights)
+    found = _sorted_totals(confidence, outcome, bins, binning, weights)
+    if found is None:
+        bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
+        mass, gap = bin_totals(bin_of, bins, outcome - confidence, weights=weights)
+        _, happened = bin_totals(bin_of, bins, outcome, weights=weights)
+        found = mass, gap, happened
+    return debiased_root(*found).to(confidence.dtype)
 
 
-def debiased_root(
-    bin_of: Int[Tensor, " n"],
-    bins: int,
-    confidence: Tensor,
-    outcome: Tensor,
-    weights: Tensor | None = None,
-) -> Tensor:
-    """The debiased error over bins that somebody else has assigned."""
-    mass, gap = bin_totals(bin_of, bins, outcome - confidence, weights=weights)
-    _, happened = bin_totals(bin_of, bins, outcome, weights=weights)
+def debiased_root(mass: Tensor, gap: Tensor, happened: Tensor) -> Float[Tensor, ""]:
+    """The debiased error of bins: how much each counts, its sum of gaps and of outcomes."""
     mean = bin_mean(happened, mass)
     several = mass > 1
     noise = mean * (1 - mean) / torch.where(several, mass - 1, 1)
     terms = torch.where(several, mass * (bin_mean(gap, mass).square() - noise), 0)
-    return root(terms.sum() / _total(mass.sum())).to(confidence.dtype)
+    return root(terms.sum() / _total(mass.sum()))
 
 
 def assign_bins(
@@ -197,8 +195,21 @@ def _gaps(
     if binning == "width" and len(confidence) >= _MANY and in_numpy(*given):
         check_bins(bins)
         return width_totals(confidence, outcome, weights, bins)
+    found = _sorted_totals(confidence, outcome, bins, binning, weights)
+    if found is not None:
+        return found[:2]
     bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
     return bin_totals(bin_of, bins, outcome - confidence, weights=weights)
+
+
+def _sorted_totals(
+    confidence: Tensor, outcome: Tensor, bins: int, binning: Binning, weights: Tensor | None
+) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"], Float[Tensor, " bins"]] | None:
+    """Mass, gaps and outcomes of bins of equal mass, where a sort alone finds them."""
+    if binning != "mass" or weights is not None or len(confidence) < _MANY:
+        return None
+    check_bins(bins)
+    return mass_totals(confidence, outcome, bins) if in_numpy(confidence, outcome) else None
 
 
 def bin_totals(
