@@ -13,6 +13,9 @@ take turns, each after a rest of 10 ms, so that none pays for threads that still
 times are medians. *Memory* is the growth of resident memory in a process of its own, as a share of
 the input. *Differs* is the peer's value less ours: docs/decisions/peers.md says why.
 A size whose quantities are not all here belongs to a run that was stopped before its end.
+
+Two cores that share a memory read a large table hardly faster than one, while rivals that compute
+more gain by the second: the last table is of one thread.
 """
 
 
@@ -20,19 +23,15 @@ def evaluation_section(
     setting: Callable[[Row], str],
     table: Callable[[Sequence[str], Iterable[Sequence[str]], int], str],
 ) -> list[str]:
-    """Title, circumstances, text and table, if results exist."""
-    path = RESULTS / "evaluation-cpu.csv"
-    if not path.exists():
-        return []
-    rows = read(path)
+    """Title, text, and for each run its circumstances and table, if results exist."""
     header = ["quantity", "size", "who", "ms", "× floor", "× ours", "memory", "differs"]  # noqa: RUF001
-    return [
-        "## Evaluation beside the peers\n",
-        setting(rows[0]),
-        TEXT,
-        table(header, [_cells(row) for row in rows], 3),
-        _versions(rows),
-    ]
+    parts = ["## Evaluation beside the peers\n", TEXT]
+    for path in (RESULTS / "evaluation-cpu.csv", RESULTS / "evaluation-one-thread.csv"):
+        if path.exists():
+            rows = read(path)
+            parts += [setting(rows[0]), table(header, [_cells(row) for row in rows], 3)]
+            parts.append(_versions(rows))
+    return parts if len(parts) > 2 else []
 
 
 def _cells(row: Row) -> list[str]:

@@ -13,6 +13,7 @@ from ._probabilities import ROUNDED as ROUNDED
 from ._probabilities import check_chances as check_chances
 from ._probabilities import check_not_chances as check_not_chances
 from ._probabilities import check_not_probabilities as check_not_probabilities
+from ._probabilities import check_numbers as check_numbers
 from ._probabilities import check_probabilities as check_probabilities
 from ._probabilities import check_probability_table as check_probability_table
 from ._probabilities import check_sums as check_sums

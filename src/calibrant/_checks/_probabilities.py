@@ -1,7 +1,10 @@
 """Rows that are distributions."""
 
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ._tensors import HALF, check_tensor, extremes, is_transformed, numbers_of
@@ -75,13 +78,18 @@ def check_probabilities(probabilities: Tensor) -> None:
     table = probabilities.detach()
     numbers = numbers_of(table) if table.numel() <= _FEW else None
     if numbers is not None:
-        with np.errstate(invalid="ignore", over="ignore"):  # the sums tell
-            added = numbers.sum(axis=1)
-        check_sums(table, numbers.min().item(), added.min().item(), added.max().item())
+        check_numbers(numbers, table)
         return
     least, sums = table.amin(), _sums(table)
     # Together, so that a device is waited for once.
     check_sums(table, *torch.stack([least.to(sums.dtype), *sums.aminmax()]).tolist())
+
+
+def check_numbers(rows: NDArray[Any], table: Tensor) -> None:
+    """The same of some rows of a table, as NumPy sees them."""
+    with np.errstate(invalid="ignore", over="ignore"):  # the sums tell
+        added = rows.sum(axis=1)
+    check_sums(table, rows.min().item(), added.min().item(), added.max().item())
 
 
 def check_chances(chances: Tensor) -> None:

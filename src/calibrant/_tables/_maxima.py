@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._checks import (
+    check_numbers,
     check_probabilities,
     check_probability_table,
     check_sums,
@@ -20,7 +21,7 @@ from ._blocks import WORTH_IT, blocks, in_numpy, side_by_side
 
 # Up to here all signs and sums of a table of probabilities are looked at; of larger ones, those
 # of so many numbers.
-_WHOLE, _LOOKED_AT = 2**19, 2**17
+_WHOLE, _LOOKED_AT = 2**19, 2**15
 # Tables that are in the cache as they are.
 _SMALL = 2**18
 # Rows this long are searched for the place of their maximum almost as fast as they are read.
@@ -58,7 +59,10 @@ def largest_of_rows(
     if torch.compiler.is_compiling() or is_transformed(table):
         return largest, None
     every = table.numel() // _LOOKED_AT if table.numel() > _WHOLE else 1
-    check_probabilities(table[::every])
+    if place is None:
+        check_probabilities(table[::every])
+    else:
+        check_numbers(table.numpy()[::every], table)
     off = slack(table.dtype)
     low, high = extremes(largest)
     if not (low >= (1 - off) / table.shape[1] and high <= 1 + off):
@@ -140,14 +144,16 @@ def _search(
     place = np.empty(len(numbers), dtype=np.int64)
     entries = None if largest is None else largest.numpy()
 
+    parts = list(blocks(table, _SEARCHED))
+    starts = numbers.shape[1] * np.arange(parts[0].stop)
+
     def look(rows: slice) -> None:
         some, found = numbers[rows], place[rows]
         np.argmax(some, axis=1, out=found)
         if entries is not None:
-            starts = np.arange(0, some.size, some.shape[1])
-            some.reshape(-1).take(starts + found, out=entries[rows], mode="clip")
+            some.reshape(-1).take(starts[: len(some)] + found, out=entries[rows], mode="clip")
 
-    side_by_side(look, list(blocks(table, _SEARCHED)))
+    side_by_side(look, parts)
     return torch.from_numpy(place)
 
 

@@ -13,7 +13,7 @@ from ._events import of_events
 from ._mass_bins import mass_totals
 from ._order import Ascending
 from ._precision import widened, widest
-from ._width_bins import width_bins, width_totals
+from ._width_bins import width_bins, width_error, width_totals
 
 Binning = Literal["width", "mass"]
 
@@ -53,6 +53,9 @@ def ece(
     other norms: Karandikar et al., NeurIPS 2021, eq. 6.
     """
     check_norm(norm)
+    if norm == 1 and weights is None and _by_arithmetic(confidence, outcome, binning=binning):
+        check_bins(bins)
+        return width_error(confidence, outcome, bins)
     mass, gap = _gaps(confidence, outcome, bins=bins, binning=binning, weights=weights)
     return gap_norm(mass, gap, norm).to(confidence.dtype)
 
@@ -165,7 +168,7 @@ def assign_bins(
         raise ValueError(f'binning must be "width" or "mass"; got {binning!r}.')
     fixed = confidence.detach().contiguous()
     if binning == "width":
-        if len(fixed) >= _MANY and in_numpy(fixed):
+        if _by_arithmetic(fixed, binning=binning):
             return width_bins(fixed, bins)
         return torch.bucketize(fixed, width_edges(bins, fixed.dtype, fixed.device))
     ascending = Ascending.of(fixed)
@@ -181,6 +184,11 @@ def assign_bins(
     return ascending.unsort(bin_of_place)
 
 
+def _by_arithmetic(*given: Tensor, binning: Binning) -> bool:
+    """Whether bins are of equal width, and found faster without a search."""
+    return binning == "width" and len(given[0]) >= _MANY and in_numpy(*given)
+
+
 def width_edges(bins: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " inner"]:
     """The borders between bins of equal width."""
     # j / bins rounds correctly; linspace need not.
@@ -192,7 +200,7 @@ def _gaps(
 ) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"]]:
     """How much each bin counts, and the sum of its gaps."""
     given = [confidence, outcome] if weights is None else [confidence, outcome, weights]
-    if binning == "width" and len(confidence) >= _MANY and in_numpy(*given):
+    if _by_arithmetic(*given, binning=binning):
         check_bins(bins)
         return width_totals(confidence, outcome, weights, bins)
     found = _sorted_totals(confidence, outcome, bins, binning, weights)

@@ -51,6 +51,19 @@ def width_totals(
     return torch.from_numpy(mass.sum(axis=0)), torch.from_numpy(gap.sum(axis=0))
 
 
+def width_error(
+    confidence: Float[Tensor, " n"], outcome: Float[Tensor, " n"], bins: int
+) -> Float[Tensor, ""]:
+    """The mean absolute gap. For it bins need not be counted: each counts by its sum of gaps."""
+    given, happened = confidence.numpy(force=True), outcome.numpy(force=True)
+    borders = _borders(bins, given.dtype)
+    gap = np.zeros(bins)
+    for start in range(0, len(given), PART):
+        part = slice(start, start + PART)
+        gap += np.bincount(_bin_of(given[part], borders), happened[part] - given[part], bins)
+    return torch.tensor(np.abs(gap).sum() / len(given), dtype=confidence.dtype)
+
+
 @lru_cache(maxsize=8)
 def _borders(bins: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
     """What `width_edges` finds."""
@@ -71,8 +84,8 @@ def _bin_of(confidence: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.intp]:
         # What lies outside of all bins is brought in by the search: limits for all take longer.
         if not (upper.min(initial=0) >= 0 and upper.max(initial=0) <= bins):
             clear &= (confidence > 0) & (confidence < 1)
+        upper -= 1
         bin_of: NDArray[np.intp] = upper.astype(np.intp)
-    bin_of -= 1
     if not clear.all():
         unsure = np.flatnonzero(~clear)
         bin_of[unsure] = np.searchsorted(edges, confidence[unsure])
