@@ -32,7 +32,7 @@ SECONDS = 3.0
 _ONCE, _NEVER = 5.0, 100.0
 # Seconds before each call.
 _REST = 0.01
-_LEAST_ROUNDS, _MOST_ROUNDS = 5, 200
+_LEAST_ROUNDS, _MOST_ROUNDS = 15, 200
 
 
 @dataclass

@@ -149,7 +149,7 @@ def _search(
 
     def look(rows: slice) -> None:
         some, found = numbers[rows], place[rows]
-        np.argmax(some, axis=1, out=found)
+        some.argmax(axis=1, out=found)
         if entries is not None:
             some.reshape(-1).take(starts[: len(some)] + found, out=entries[rows], mode="clip")
 
