@@ -1,7 +1,7 @@
 """When a table is read by blocks, how large they are, and who reads them."""
 
+from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
-from threading import Thread
 
 import torch
 from jaxtyping import Float, Shaped
@@ -89,12 +89,18 @@ def side_by_side(work: Callable[[slice], None], parts: list[slice]) -> None:
         except BaseException as error:  # for the one who asked, when all are done
             failed.append(error)
 
-    # Threads of its own: a pool takes twice as long to start, and does not survive a fork.
-    others = [Thread(target=do) for _ in range(min(torch.get_num_threads(), len(parts)) - 1)]
-    for each in others:
-        each.start()
+    def do_and_say(ended: LockType) -> None:
+        do()
+        ended.release()
+
+    # Threads of its own: a pool takes twice as long to start, and does not survive a fork. Bare
+    # ones, since `threading` waits until each has begun, while a megabyte could be read.
+    ends = [allocate_lock() for _ in range(min(torch.get_num_threads(), len(parts)) - 1)]
+    for ended in ends:
+        ended.acquire()
+        start_new_thread(do_and_say, (ended,))
     do()
-    for each in others:
-        each.join()
+    for ended in ends:
+        ended.acquire()
     if failed:
         raise failed[0]

@@ -1,8 +1,10 @@
 """The value of the smooth calibration error, where no gradient is asked of it."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -34,11 +36,12 @@ def fixed_point(
     if np.isnan(bound):
         return bound
     strength = dct(grid, type=2) / 2
-    frequency = np.pi * np.arange(points)
+    decay = (np.pi * np.arange(points)) ** 2 / -2
 
+    @cache  # a search begins by looking at its ends again
     def excess(width: float) -> float:
         variance = max(width, narrowest) ** 2 - 1 / (3 * points**2)
-        kept = np.exp(-np.minimum(variance * frequency**2 / 2, 100))
+        kept = np.exp(np.maximum(variance * decay, -100))
         return _integral_of_size(dct(strength * kept, type=3)) - width
 
     # Smoothing never adds to the size of gaps, so there is no excess at the bound, but rounding.
@@ -53,26 +56,27 @@ def _deposited(
     confidence: Tensor, outcome: Tensor, weights: Tensor | None, points: int
 ) -> tuple[Vector, float]:
     """Mean gaps on the grid, and the mean of their sizes."""
+    sure, came = _numbers(confidence), _numbers(outcome)
+    counts = None if weights is None else _numbers(weights)
     moments, total, size = np.zeros((4, points + 2)), 0.0, 0.0
     for first in range(0, len(confidence), _AT_ONCE):
         part = slice(first, first + _AT_ONCE)
-        position, happened = (x[part].detach().double().numpy() for x in (confidence, outcome))
+        position, happened = sure[part].astype(np.float64), came[part]
         mass = happened - position
-        if weights is None:
+        if counts is None:
             total += len(mass)
         else:
-            counted = weights[part].detach().double().numpy()
-            mass *= counted
-            total += counted.sum()
+            mass *= counts[part]
+            total += counts[part].sum(dtype=np.float64)
         size += np.abs(mass).sum()
-        place = np.clip(position * points - 0.5, -1, points)
+        # What is no number lies anywhere: its gap is none either, and says so in every sum.
+        place = np.fmin(np.fmax(position * points - 0.5, -1), points)
         below = np.floor(place)
         place -= below
-        # What is no number lies anywhere: its gap is none either, and says so in every sum.
-        cell = np.nan_to_num(below).astype(np.int64) + 1
+        cell = (below + 1).astype(np.intp)
         for power in range(4):
             moments[power] += np.bincount(cell, mass, minlength=points + 2)
-            mass = mass * place
+            mass *= place
     spread = np.zeros(points + 5)
     for offset, share in enumerate(_SHARES @ moments):
         spread[offset : offset + points + 2] += share
@@ -82,6 +86,12 @@ def _deposited(
     grid[-3:] += spread[:-4:-1]
     scale = total if total > 0 else 1.0
     return grid / scale, size / scale
+
+
+def _numbers(x: Tensor) -> Vector:
+    """As NumPy has them, which has no half precision worth the name."""
+    wide: Vector = x.detach().to(torch.promote_types(x.dtype, torch.float32)).numpy()
+    return wide
 
 
 def _integral_of_size(density: Vector) -> float:
