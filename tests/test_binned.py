@@ -12,7 +12,9 @@ from torch.testing import assert_close
 from calibrant import debiased_ece, ece, label_binned_ece, mce
 from calibrant.measures import _order
 from calibrant.measures._binned import assign_bins
+from calibrant.measures._mass_bins import mass_totals
 from calibrant.measures._order import Ascending
+from calibrant.measures._width_bins import PART
 
 
 def members(confidence: Tensor, bins: int, binning: str) -> list[Tensor]:
@@ -100,6 +102,7 @@ def test_many_forecasts_are_sorted_into_the_same_bins_of_equal_mass(
     confidence[confidence == 0] *= -1
     outcome = torch.bernoulli(confidence.abs(), generator=rng)
     on_graph = confidence.clone().requires_grad_()
+    assert (mass_totals(confidence, outcome, bins) is None) == (bins > 1000)
     settings: dict[str, Any] = {"bins": bins, "binning": "mass"}
     for measure in (ece, mce, debiased_ece):
         expected = measure(on_graph, outcome, **settings).detach()
@@ -113,6 +116,7 @@ def test_outcomes_between_zero_and_one_count_in_bins_of_equal_mass(
     confidence = torch.rand(2000, generator=rng, dtype=torch.float64)
     for outcome in (torch.full_like(confidence, odd), torch.bernoulli(confidence, generator=rng)):
         outcome[7] = odd
+        assert mass_totals(confidence, outcome, 15) is None
         on_graph = confidence.clone().requires_grad_()
         expected = ece(on_graph, outcome, binning="mass").detach()
         assert_close(ece(confidence, outcome, binning="mass"), expected)
@@ -127,6 +131,16 @@ def test_a_confidence_just_outside_is_sorted_where_it_belongs(
     outcome = torch.bernoulli(confidence.clamp(0, 1), generator=rng)
     expected = ece(confidence.clone().requires_grad_(), outcome, binning="mass").detach()
     assert_close(ece(confidence, outcome, binning="mass"), expected)
+
+
+@pytest.mark.parametrize("bins", [1, 3])
+def test_bins_of_equal_mass_may_be_larger_than_what_is_added_at_once(
+    bins: int, rng: torch.Generator
+) -> None:
+    confidence = torch.rand(3 * PART + 5, generator=rng, dtype=torch.float64)
+    outcome = torch.bernoulli(confidence.sqrt(), generator=rng)
+    expected = ece(confidence.clone().requires_grad_(), outcome, bins=bins, binning="mass")
+    assert_close(ece(confidence, outcome, bins=bins, binning="mass"), expected.detach())
 
 
 def test_debiasing_removes_most_of_the_bias(rng: torch.Generator) -> None:

@@ -343,6 +343,14 @@ def test_squares_are_added_up_as_by_definition(
         assert_close(found.detach(), expected)
 
 
+@pytest.mark.parametrize("columns", [1000, 4000])
+def test_the_last_digits_of_many_equal_squares_are_right(columns: int) -> None:
+    """Equal ones are rounded the same way at each addition."""
+    table = torch.full((64, columns), 1 / columns)
+    assert_close(squares_of_rows(table), table.square().sum(dim=1))
+    assert_close(squares_of_rows(table.T.contiguous().T), table.square().sum(dim=1))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_few_logarithms_are_those_of_many(dtype: torch.dtype, rng: torch.Generator) -> None:
     many = torch.rand(200_000, generator=rng, dtype=dtype)

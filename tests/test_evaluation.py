@@ -148,6 +148,17 @@ def test_events_have_the_rows_that_need_no_more_and_agree_with_scikit_learn() ->
     assert found["nll"].value == pytest.approx(log_loss(right, sure))
 
 
+def test_many_events_are_no_more_often_right_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    sure = rng.random(200)
+    right = rng.random(200) < sure
+    expected = evaluate_events(sure, right, draws=20)
+    monkeypatch.setattr("calibrant.predictions._of_chances._PART", 7)
+    found = evaluate_events(sure, right, draws=20)
+    for name, row in expected.rows.items():
+        assert found[name].value == pytest.approx(row.value, rel=1e-12)
+
+
 PERFECT = 50 * torch.eye(4).repeat(10, 1)
 EXTREME = {
     "perfect": (PERFECT, torch.arange(40) % 4),

@@ -57,6 +57,20 @@ def test_rows_are_those_of_single_runs(trials: list[Trial], tmp_path: Path) -> N
     assert len({row["test"]["none"]["nll"] for row in together}) == len(trials)
 
 
+def test_a_rooted_measure_is_trained_together_too(tmp_path: Path) -> None:
+    """As alone, up to what a root makes of roundings."""
+    trials = [
+        BASE.but(procedure="interleaved", calibration="rooted_esd", weight=weight)
+        for weight in (0.5, 4.0)
+    ]
+    together = list(run_together(trials, None, Store(tmp_path / "together")))
+    for trial, ours in zip(trials, together, strict=True):
+        theirs = run_trial(trial, None, Store(tmp_path / "alone"))
+        for name in ("accuracy", "nll"):
+            expected = theirs["test"]["none"][name]
+            assert ours["test"]["none"][name] == pytest.approx(expected, rel=0.05)
+
+
 def images(n: int, seed: int) -> Samples:
     rng = torch.Generator().manual_seed(seed)
     labels = torch.arange(n) % 3

@@ -1,6 +1,7 @@
 """Confidence and correctness of tables of probabilities, small and long, however they are read."""
 
-from concurrent.futures import ThreadPoolExecutor
+from _thread import start_new_thread
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch.testing import assert_close
 
 from calibrant import Predictions
 from calibrant import _tables as tables
-from calibrant._tables import _maxima
+from calibrant._tables import _blocks, _maxima
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
@@ -93,19 +94,48 @@ def test_inside_a_transform_constant_probabilities_are_judged_as_outside(
     assert_close(slope, correct_by_definition(table, labels).float().sum())
 
 
-@pytest.mark.parametrize("columns", [10, 600])
-def test_where_torch_has_one_thread_none_is_started(
-    columns: int, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("threads", [1, 3])
+def test_as_many_threads_are_started_as_torch_has(
+    threads: int, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("a thread was started")
+    started: list[object] = []
 
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
-    table = coarse(tables.WORTH_IT // columns + 7, columns, torch.float32, rng)
+    def start(*asked: Any) -> int:
+        started.append(asked)
+        return start_new_thread(*asked)
+
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(_blocks, "start_new_thread", start)
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 2**12)
+    table = coarse(tables.WORTH_IT // 600 + 7, 600, torch.float32, rng)
     labels = labels_of(table, rng)
     told = Predictions.from_probabilities(table, labels)
     assert told.correct.equal(correct_by_definition(table, labels).float())
+    assert len(started) == threads - 1
+
+
+def test_where_no_thread_can_be_had_one_does_it_all(
+    rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    monkeypatch.setattr(_blocks, "start_new_thread", refuse)
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 2**12)
+    table = coarse(tables.WORTH_IT // 600 + 7, 600, torch.float32, rng)
+    labels = labels_of(table, rng)
+    told = Predictions.from_probabilities(table, labels)
+    assert told.correct.equal(correct_by_definition(table, labels).float())
+
+
+@pytest.mark.parametrize("columns", [1_000, 40_000])
+def test_some_rows_of_every_large_table_are_looked_at(columns: int) -> None:
+    table = torch.full((600_000 // columns + 17, columns), 1 / columns)
+    table[1:] *= 0.5
+    table[1:, 0] = 0.2
+    with pytest.raises(ValueError, match=r"each row must sum to one; got .* a row off by 0\.3"):
+        Predictions.from_probabilities(table, torch.zeros(len(table), dtype=torch.long))
 
 
 def test_a_view_with_a_negative_bit_is_read_like_its_numbers() -> None:

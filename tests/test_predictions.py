@@ -45,7 +45,9 @@ def test_of_tied_maxima_the_first_is_the_prediction_and_takes_the_gradient() -> 
     assert_close(gradient, torch.tensor([[2.0, -1.0, -1.0]]) / 9)
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.bool])
+@pytest.mark.parametrize(
+    "dtype", [torch.int8, torch.uint8, torch.int32, torch.bool, torch.uint16, torch.uint64]
+)
 def test_labels_may_be_any_integers(dtype: torch.dtype) -> None:
     labels = torch.tensor([0, 1])
     assert_close(nll(Predictions(LOGITS, labels.to(dtype))), nll(Predictions(LOGITS, labels)))
@@ -346,18 +348,38 @@ def test_means_of_long_columns_are_taken_by_parts(
 
     with torch.no_grad():
         told = Predictions.from_probabilities(chance, labels)
-        found = told.mean_of(watched)
+        found = told.mean_of(watched, row_by_row=True)
         assert_close(SCORES[name](told), found, rtol=0, atol=0)
     assert sizes == {7, 200 % 7}
     assert not found.requires_grad
     assert_close(found, expected.detach())
     # Gradients, weights and short columns have the definition.
     sizes.clear()
-    assert_close(Predictions.from_probabilities(chance, labels).mean_of(watched), expected)
+    recorded = Predictions.from_probabilities(chance, labels)
+    assert_close(recorded.mean_of(watched, row_by_row=True), expected)
     with torch.no_grad():
-        told.reweighted(torch.ones_like(chance)).mean_of(watched)
-        Predictions.from_probabilities(chance[:6], labels[:6]).mean_of(watched)
+        told.reweighted(torch.ones_like(chance)).mean_of(watched, row_by_row=True)
+        few = Predictions.from_probabilities(chance[:6], labels[:6])
+        few.mean_of(watched, row_by_row=True)
     assert sizes == {200, 6}
+
+
+def test_a_score_of_ones_own_sees_the_whole_batch(
+    rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibrant.predictions._of_chances._PART", 7)
+    told = Predictions.from_probabilities(*chances(torch.float64, rng))
+
+    @Score
+    def spread(predictions: Predictions) -> Tensor:
+        return (predictions.true_prob - predictions.true_prob.mean()).square()
+
+    @Score
+    def lead(predictions: Predictions, over: Tensor) -> Tensor:
+        return predictions.true_prob - over
+
+    assert_close(spread(told), told.true_prob.var(correction=0))
+    assert_close(lead(told, told.true_prob), torch.tensor(0.0).double())
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
 from calibrant import (
@@ -14,6 +15,7 @@ from calibrant import (
     esd,
     mmce,
     rooted,
+    smooth_ece,
     soft_binned_ece,
     soft_label_binned_ece,
     weighted_mmce,
@@ -129,6 +131,51 @@ def test_a_measure_of_constants_may_stand_inside_a_transform(
     assert_close(scaled, torch.arange(3.0) * value, check_dtype=False)
     slope = torch.func.grad(lambda scale: scale * measure(confidence, outcome))(torch.tensor(2.0))
     assert_close(slope, value.detach(), check_dtype=False)
+
+
+def forms(n: int, rng: torch.Generator) -> list[Predictions]:
+    """Predictions of logits, of a table and of chances."""
+    logits, labels = torch.randn(n, 5, generator=rng), torch.randint(2, (n,), generator=rng)
+    table = Predictions.from_probabilities(logits.softmax(dim=1), labels)
+    return [
+        Predictions(logits, labels),
+        table,
+        Predictions.from_probabilities(table.probs[:, 1], labels),
+    ]
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_a_criterion_of_constants_may_stand_inside_a_transform(
+    name: str, rng: torch.Generator
+) -> None:
+    for form in range(3):
+        again = rng.clone_state()
+        expected = CRITERIA[name](forms(50, again)[form])
+
+        def scaled(by: Tensor, told: Predictions) -> Tensor:
+            return by * CRITERIA[name](told)
+
+        slope = torch.func.grad(scaled)(torch.tensor(1.0), forms(50, rng.clone_state())[form])
+        assert_close(slope, expected, check_dtype=False)
+
+
+@pytest.mark.parametrize("measure", [ece, debiased_ece, smooth_ece], ids=lambda m: m.__name__)
+def test_who_records_operators_sees_every_one_of_them(
+    measure: Measure, rng: torch.Generator
+) -> None:
+    """Otherwise the value of the first batch would be that of all."""
+    first, other = torch.rand(2, 2000, generator=rng, dtype=torch.float64)
+    outcome = torch.bernoulli(first, generator=rng)
+    recorded = make_fx(lambda c, y: measure(c, y))(first, outcome)
+    assert_close(recorded(other, outcome), measure(other, outcome), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("measure", [ece, debiased_ece, smooth_ece], ids=lambda m: m.__name__)
+def test_a_measure_is_where_its_events_are(measure: Measure, rng: torch.Generator) -> None:
+    confidence = torch.rand(2000, generator=rng)
+    outcome = torch.bernoulli(confidence, generator=rng)
+    with torch.device("meta"):
+        assert measure(confidence, outcome).device == confidence.device
 
 
 @pytest.mark.parametrize("name", CRITERIA)

@@ -20,6 +20,9 @@ class Score(Generic[Settings]):
     Called, it gives the mean over the predictions, by weight where they have weights;
     `per_sample` gives the vector.
 
+    - `row_by_row`: whether the number of a sample depends on that sample alone, so that the mean of
+      many may be taken of some after others. What looks at the whole batch must not say so.
+
     >>> predictions = Predictions(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
     >>> nll(predictions)
     tensor(0.7201)
@@ -27,8 +30,13 @@ class Score(Generic[Settings]):
     tensor([0.1269, 1.3133])
     """
 
-    def __init__(self, per_sample: Callable[Concatenate[Predictions, Settings], Tensor]) -> None:
-        self.per_sample = per_sample
+    def __init__(
+        self,
+        per_sample: Callable[Concatenate[Predictions, Settings], Tensor],
+        *,
+        row_by_row: bool = False,
+    ) -> None:
+        self.per_sample, self.row_by_row = per_sample, row_by_row
         update_wrapper(self, per_sample)
 
     __name__: str
@@ -45,16 +53,27 @@ class Score(Generic[Settings]):
                 f"{self.__name__} judges Predictions; got {type(predictions).__name__}. "
                 f"Pass Predictions(logits, labels)."
             )
-        return predictions.mean_of(lambda each: self.per_sample(each, *args, **settings))
+        # Settings may be of the whole batch too.
+        row_by_row = self.row_by_row and not (args or settings)
+        return predictions.mean_of(
+            lambda each: self.per_sample(each, *args, **settings), row_by_row=row_by_row
+        )
 
 
-@Score
+def _of_rows(
+    per_sample: Callable[Concatenate[Predictions, Settings], Tensor],
+) -> Score[Settings]:
+    """A score whose numbers know nothing of each other."""
+    return Score(per_sample, row_by_row=True)
+
+
+@_of_rows
 def nll(predictions: Predictions) -> Float[Tensor, " n"]:
     r"""Negative log-likelihood, $-\log p_y$: cross-entropy with the label."""
     return -predictions.true_log_prob
 
 
-@Score
+@_of_rows
 def label_smoothing(predictions: Predictions, *, eps: float = 0.05) -> Float[Tensor, " n"]:
     r"""Cross-entropy with labels mixed with the uniform distribution.
 
@@ -69,7 +88,7 @@ def label_smoothing(predictions: Predictions, *, eps: float = 0.05) -> Float[Ten
     return -(1 - eps) * predictions.true_log_prob - eps * predictions.mean_log_prob
 
 
-@Score
+@_of_rows
 def focal(predictions: Predictions, *, gamma: float = 3.0) -> Float[Tensor, " n"]:
     r"""Focal loss: samples that are fitted already count less.
 
@@ -83,7 +102,7 @@ def focal(predictions: Predictions, *, gamma: float = 3.0) -> Float[Tensor, " n"
     return -(_miss(predictions.true_log_prob) ** gamma) * predictions.true_log_prob
 
 
-@Score
+@_of_rows
 def flsd(predictions: Predictions, *, gamma: float = 3.0) -> Float[Tensor, " n"]:
     r"""Focal loss with a sample-dependent gamma: 5 where $p_y < 0.2$, 3 below 0.5, else `gamma`.
 
@@ -98,7 +117,7 @@ def flsd(predictions: Predictions, *, gamma: float = 3.0) -> Float[Tensor, " n"]
     return -(_miss(predictions.true_log_prob) ** chosen) * predictions.true_log_prob
 
 
-@Score
+@_of_rows
 def dual_focal(predictions: Predictions, *, gamma: float = 5.0) -> Float[Tensor, " n"]:
     r"""Focal loss that also looks at the best class below the true one.
 
@@ -116,7 +135,7 @@ def dual_focal(predictions: Predictions, *, gamma: float = 5.0) -> Float[Tensor,
     return -(shortfall**gamma) * predictions.true_log_prob
 
 
-@Score
+@_of_rows
 def brier(predictions: Predictions) -> Float[Tensor, " n"]:
     r"""Squared error of the probabilities, $\sum_j (p_j - [j = y])^2$, between 0 and 2.
 
@@ -125,7 +144,7 @@ def brier(predictions: Predictions) -> Float[Tensor, " n"]:
     return predictions.sum_of_squares - 2 * predictions.true_prob + 1
 
 
-@Score
+@_of_rows
 def squared_logits(
     predictions: Predictions, *, weight: float = 1.0, target: float = 1.0
 ) -> Float[Tensor, " n"]:
@@ -144,7 +163,7 @@ def squared_logits(
     return (weight * (truth - target).square() + rest) / predictions.classes
 
 
-@Score
+@_of_rows
 def margin_smoothing(
     predictions: Predictions, *, margin: float = 10.0, weight: float = 0.1
 ) -> Float[Tensor, " n"]:
@@ -161,7 +180,7 @@ def margin_smoothing(
     return weight * (lag - margin).relu().mean(dim=1) - predictions.true_log_prob
 
 
-@Score
+@_of_rows
 def confidence_penalty(predictions: Predictions, *, weight: float = 0.1) -> Float[Tensor, " n"]:
     r"""Cross-entropy less a reward for entropy, $-\log p_y - \beta H(p)$.
 
@@ -171,7 +190,7 @@ def confidence_penalty(predictions: Predictions, *, weight: float = 0.1) -> Floa
     return -predictions.true_log_prob - weight * predictions.entropy
 
 
-@Score
+@_of_rows
 def accuracy(predictions: Predictions) -> Float[Tensor, " n"]:
     """Share of predictions that are right. A step function: it has no gradient to follow."""
     return predictions.correct

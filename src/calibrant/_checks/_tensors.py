@@ -8,7 +8,13 @@ from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
 # Kinds of numbers that NumPy has too.
-_OF_NUMPY = (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool)
+_OF_NUMPY = {
+    *(torch.float32, torch.float64, torch.bool),
+    *(torch.int64, torch.int32, torch.int16, torch.int8),
+    *(torch.uint64, torch.uint32, torch.uint16, torch.uint8),
+}
+# Numbers that one thread has compared before others are awake.
+_FEW = 2**22
 
 
 def is_transformed(x: Tensor) -> bool:
@@ -23,7 +29,11 @@ def is_transforming() -> bool:
 
 def is_readable(x: Tensor) -> bool:
     """Whether looking at values costs nothing: on a device it waits, in a graph it breaks."""
-    recorded = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+    recorded = (
+        torch.compiler.is_compiling()
+        or torch._C._get_tracing_state() is not None
+        or torch._C._len_torch_dispatch_stack() > 0  # somebody looks at every operator
+    )
     return x.device.type == "cpu" and not recorded and not is_transformed(x)
 
 
@@ -31,6 +41,8 @@ def is_plain(x: Tensor) -> bool:
     """Whether `x` is plain memory of the CPU, which others than torch may read."""
     return (
         (type(x) is Tensor or type(x) is torch.nn.Parameter)
+        # Inside a transform even constants have no memory to be read.
+        and not is_transforming()
         and is_readable(x)
         and x.layout == torch.strided
         and not x.is_neg()
@@ -43,8 +55,7 @@ def numbers_of(x: Tensor) -> NDArray[Any] | None:
     NumPy has one thread. Of less than some million numbers that is as well: to wake those of
     torch takes long, and very long where cores are busy.
     """
-    # Inside a transform even constants have no memory to be read.
-    if is_transforming() or not is_plain(x) or x.dtype not in _OF_NUMPY:
+    if not is_plain(x) or x.dtype not in _OF_NUMPY:
         return None
     numbers: NDArray[Any] = x.detach().numpy()
     return numbers
@@ -52,11 +63,13 @@ def numbers_of(x: Tensor) -> NDArray[Any] | None:
 
 def extremes(x: Tensor) -> tuple[float, float]:
     """The least and the largest of at least one number; NaN if there is one among them."""
-    numbers = numbers_of(x)
+    numbers = numbers_of(x) if x.numel() <= _FEW else None
     if numbers is not None:
         return numbers.min().item(), numbers.max().item()
+    # torch does not compare all kinds of whole numbers.
+    like = x.detach() if x.is_floating_point() else x.detach().long()
     # Together, so that a device is waited for once.
-    low, high = torch.stack(x.detach().aminmax()).tolist()
+    low, high = torch.stack(like.aminmax()).tolist()
     return low, high
 
 

@@ -2,6 +2,7 @@
 
 from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import torch
 from jaxtyping import Float, Shaped
@@ -93,14 +94,17 @@ def side_by_side(work: Callable[[slice], None], parts: list[slice]) -> None:
         do()
         ended.release()
 
-    # Threads of its own: a pool takes twice as long to start, and does not survive a fork. Bare
-    # ones, since `threading` waits until each has begun, while a megabyte could be read.
-    ends = [allocate_lock() for _ in range(min(torch.get_num_threads(), len(parts)) - 1)]
-    for ended in ends:
-        ended.acquire()
-        start_new_thread(do_and_say, (ended,))
+    # Threads of its own, since a pool takes twice as long to start. Bare ones, since `threading`
+    # waits until each has begun, while a megabyte could be read.
+    begun: list[LockType] = []
+    with suppress(RuntimeError):  # where there are no more threads to be had
+        for _ in range(min(torch.get_num_threads(), len(parts)) - 1):
+            ended = allocate_lock()
+            ended.acquire()
+            start_new_thread(do_and_say, (ended,))
+            begun.append(ended)
     do()
-    for ended in ends:
+    for ended in begun:
         ended.acquire()
     if failed:
         raise failed[0]

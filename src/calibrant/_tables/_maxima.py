@@ -20,8 +20,8 @@ from . import _blocks
 from ._blocks import WORTH_IT, blocks, in_numpy, side_by_side
 
 # Up to here all signs and sums of a table of probabilities are looked at; of larger ones, those
-# of so many numbers.
-_WHOLE, _LOOKED_AT = 2**19, 2**15
+# of so many numbers, and no fewer than so many rows.
+_WHOLE, _LOOKED_AT, _LEAST_ROWS = 2**19, 2**15, 16
 # Tables that are in the cache as they are.
 _SMALL = 2**18
 # Rows this long are searched for the place of their maximum almost as fast as they are read.
@@ -43,7 +43,7 @@ def largest_of_rows(
 
     Every maximum is looked at: of C chances it lies between 1/C and 1, and NaN shows in it. Of
     a table of more than half a million numbers, signs and sums are looked at in some rows only,
-    evenly spread, since a look at all costs as much as everything else.
+    sixteen or more and evenly spread, since a look at all costs as much as everything else.
     """
     check_probability_table(probabilities)
     check_table("probabilities", probabilities)
@@ -58,10 +58,12 @@ def largest_of_rows(
         largest = table.amax(dim=1)
     if torch.compiler.is_compiling() or is_transformed(table):
         return largest, None
-    every = table.numel() // _LOOKED_AT if table.numel() > _WHOLE else 1
+    every = 1
+    if table.numel() > _WHOLE:
+        every = max(1, min(table.numel() // _LOOKED_AT, len(table) // _LEAST_ROWS))
     if place is None:
         check_probabilities(table[::every])
-    else:
+    else:  # NumPy has read it: nothing else is to be asked of it
         check_numbers(table.numpy()[::every], table)
     off = slack(table.dtype)
     low, high = extremes(largest)

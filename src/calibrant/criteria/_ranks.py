@@ -93,7 +93,9 @@ class _Gathered(Predictions):
         """Never: what all ranks hold is exchanged whole."""
         return
 
-    def mean_of(self, per_sample: Callable[[Predictions], Tensor]) -> Tensor:
+    def mean_of(
+        self, per_sample: Callable[[Predictions], Tensor], *, row_by_row: bool = False
+    ) -> Tensor:
         return super().mean_of(lambda _: self.of_all_ranks(per_sample(self._local)))
 
     def of_all_ranks(self, rows: Tensor) -> Tensor:

@@ -44,10 +44,13 @@ def run_study(
             from ._run_shared import run_shared  # Optuna, which not every machine has
 
             return run_shared(name, study, budget, settings, str(storage), pool, tell)
-        if _unkept(storage) and tell is not None:
-            tell("Without Optuna no journal of searches is kept; the rows hold all that counts.")
+        untold = storage is None and not _has_optuna()
         while True:
             current = plan(name, study, budget, store.rows())
+            if untold and _open_stages(current):
+                untold = False
+                if tell is not None:
+                    tell("Without Optuna no journal of searches is kept: rows say all that counts.")
             write_choices(store, current)
             if not current.missing:
                 return current
@@ -67,9 +70,15 @@ def _workers(settings: RunSettings) -> AbstractContextManager[ProcessPoolExecuto
     return processes(settings)
 
 
-def _unkept(storage: str | os.PathLike[str] | None) -> bool:
-    """Whether nobody is there to keep the journal, from which nothing is chosen anyway."""
-    return storage is None and find_spec("optuna") is None
+def _has_optuna() -> bool:
+    """Whether somebody is there to keep a journal, from which nothing is chosen anyway."""
+    return find_spec("optuna") is not None
+
+
+def _open_stages(current: Plan) -> dict[tuple[str, str, str], list[Trial]]:
+    """What is searched now."""
+    wanted = set(current.missing)
+    return {key: trials for key, trials in current.tuning.items() if wanted.intersection(trials)}
 
 
 class _Search:
@@ -102,11 +111,8 @@ def _asked(
     settings: RunSettings,
     storage: str | os.PathLike[str] | None,
 ) -> list[_Search]:
-    wanted = set(current.missing)
-    open_stages = {
-        key: trials for key, trials in current.tuning.items() if wanted.intersection(trials)
-    }
-    if not open_stages or _unkept(storage):
+    open_stages = _open_stages(current)
+    if not open_stages or (storage is None and not _has_optuna()):
         return []
     from ._tuning import Tuner
 

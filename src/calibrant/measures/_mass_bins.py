@@ -19,6 +19,7 @@ from ._width_bins import PART
 # Whole numbers as wide as floating-point ones. Up to two their bits leave one free.
 _WHOLE = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
 _TOO_LARGE = 2
+_MOST = 1000
 
 
 def mass_totals(
@@ -26,8 +27,11 @@ def mass_totals(
 ) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"], Float[Tensor, " bins"]] | None:
     """How many each bin holds, the sum of its gaps and of its outcomes, in double precision.
 
-    None where an outcome is neither zero nor one, or a confidence none.
+    None where an outcome is neither zero nor one, a confidence is below zero, two or more or no
+    number, or bins are so many that to go from one to the next takes longer than to look them up.
     """
+    if bins > _MOST:
+        return None
     given = confidence.numpy(force=True)
     both = _together(given, outcome.numpy(force=True))
     if both is None:

@@ -61,7 +61,7 @@ def smooth_ece(
     given = [confidence, outcome] if weights is None else [confidence, outcome, weights]
     if all(map(unrecorded, given)):
         value = fixed_point(confidence, outcome, weights, points=_POINTS, narrowest=_NARROWEST)
-        return torch.tensor(value, dtype=confidence.dtype)
+        return confidence.new_tensor(value)
     return _recorded(confidence, outcome, weights)
 
 

@@ -61,7 +61,7 @@ def width_error(
     for start in range(0, len(given), PART):
         part = slice(start, start + PART)
         gap += np.bincount(_bin_of(given[part], borders), happened[part] - given[part], bins)
-    return torch.tensor(np.abs(gap).sum() / len(given), dtype=confidence.dtype)
+    return confidence.new_tensor(np.abs(gap).sum() / len(given))
 
 
 @lru_cache(maxsize=8)

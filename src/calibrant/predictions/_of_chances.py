@@ -19,8 +19,8 @@ _PART = 2**17
 class OfChances(OfProbabilities):
     """The same as of a table of two columns, which is made only when something asks for it.
 
-    Every statistic is what the table's would be, to the last bit (of logarithms, to the last but
-    one): rows of two numbers are slow to go through, and columns are not.
+    Every statistic is what the table's would be, to the last bit, and logarithms to some units of
+    it: rows of two numbers are slow to go through, and columns are not.
     """
 
     _parts = ("labels", "weights", "labels_per_sample", "_derived", "_given")
@@ -90,10 +90,13 @@ class OfChances(OfProbabilities):
     def entropy(self) -> Tensor:
         return self._read("entropy", lambda: _share(self._other) + _share(self._chance))
 
-    def mean_of(self, per_sample: Callable[[Predictions], Tensor]) -> Tensor:
+    def mean_of(
+        self, per_sample: Callable[[Predictions], Tensor], *, row_by_row: bool = False
+    ) -> Tensor:
         """The same, of long columns part by part, where only values are asked."""
         n = len(self)
-        if self.weights is not None or n <= _PART or not unrecorded(self._given):
+        short = not row_by_row or self.weights is not None or n <= _PART
+        if short or not unrecorded(self._given):
             return super().mean_of(per_sample)
         sums = [
             per_sample(self._some(slice(start, start + _PART), None)).sum(dtype=torch.float64)

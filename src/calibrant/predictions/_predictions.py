@@ -253,8 +253,13 @@ class Predictions(Statistics):
 
         return self._read(("soft_rank", temperature), rank)
 
-    def mean_of(self, per_sample: "Callable[[Predictions], Tensor]") -> Float[Tensor, ""]:
-        """Mean of a per-sample quantity over these predictions, by weight; zero over none."""
+    def mean_of(
+        self, per_sample: "Callable[[Predictions], Tensor]", *, row_by_row: bool = False
+    ) -> Float[Tensor, ""]:
+        """Mean of a per-sample quantity over these predictions, by weight; zero over none.
+
+        - `row_by_row`: whether it may be asked of some samples after others.
+        """
         values = per_sample(self)
         if self.weights is None:
             return values.mean() if len(self) else values.sum()

@@ -41,7 +41,9 @@ class AdaptiveWeight:
     and what is too modest goes free: there $\lambda$ is multiplied by $1 + r / r_0$, down to 0.
     A network that still learns its answers knows more than it says, and the fit makes it say so.
     Later, when it fits more than it knows, the price rises until the agreement is gone. A network
-    whose fit leaves it too modest to the end, by smoothed labels for example, is left so.
+    whose fit leaves it too modest to the end, by smoothed labels for example, is left so. (In
+    `"two_phase"` a step of the second phase that is free is a step all the same: momentum and
+    weight decay go on.)
 
     A batch is watched before it is descended, so that none pulls harder than the mean force
     of the score by more than $\alpha$ and the root of `memory`, however calm those before it were.
