@@ -316,6 +316,14 @@ def test_class_wise_errors_equal_one_class_after_the_other(
     assert_close(fast, criterion._one_by_one(predictions), rtol=0, atol=close)
 
 
+@pytest.mark.parametrize("scale", [1e-50, 1e39])
+def test_only_proportions_of_weights_count_over_classes(scale: float, rng: torch.Generator) -> None:
+    logits, labels = awkward(41, torch.float32, rng)
+    weights = torch.rand(len(labels), generator=rng, dtype=torch.float64)
+    expected = class_wise(ece)(Predictions(logits, labels, weights=weights))
+    assert_close(class_wise(ece)(Predictions(logits, labels, weights=scale * weights)), expected)
+
+
 def test_every_sample_counts_once_in_whatever_blocks(
     rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,8 +355,8 @@ def test_squares_are_added_up_as_by_definition(
 def test_the_last_digits_of_many_equal_squares_are_right(columns: int) -> None:
     """Equal ones are rounded the same way at each addition."""
     table = torch.full((64, columns), 1 / columns)
-    assert_close(squares_of_rows(table), table.square().sum(dim=1))
-    assert_close(squares_of_rows(table.T.contiguous().T), table.square().sum(dim=1))
+    for given in (table, table.T.contiguous().T):
+        assert_close(squares_of_rows(given), torch.full((64,), 1 / columns), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

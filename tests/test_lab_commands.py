@@ -120,6 +120,9 @@ def test_a_study_runs_where_optuna_is_not_installed(
     assert not (tmp_path / "optuna.journal").exists()
     written = (tmp_path / "selections.jsonl").read_text().splitlines()
     assert [line for line in map(json.loads, written) if line.get("setting") == "weight"]
+    # Where nothing is left to be searched there is nothing to be said.
+    assert main(["study", "run", "digits", "--store", str(tmp_path), "--workers", "0"]) == 0
+    assert "Optuna" not in capsys.readouterr().err
 
 
 def test_what_was_left_for_lack_of_time_is_counted(

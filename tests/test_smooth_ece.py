@@ -190,9 +190,11 @@ def test_transforms_are_loops(rng: torch.Generator) -> None:
 def test_value_alone_is_that_on_the_graph(n: int, weighted: bool, rng: torch.Generator) -> None:
     uniform = torch.rand(n, generator=rng, dtype=torch.float64)
     weights = torch.rand(n, generator=rng, dtype=torch.float64) if weighted else None
-    # Spread out, on a coarse grid with both ends, crowded at one end, and calibrated.
-    for confidence in (uniform, (10 * uniform).round() / 10, 1 - uniform**8 / 1e3):
-        for outcome in (torch.bernoulli(confidence**2, generator=rng), (confidence > 0.5).double()):
+    # Spread out and a little beyond, on a coarse grid with both ends, and crowded at one end.
+    beyond = 1.001 * uniform - 0.0005
+    for confidence in (uniform, beyond, (10 * uniform).round() / 10, 1 - uniform**8 / 1e3):
+        drawn = torch.bernoulli(confidence.clamp(0, 1) ** 2, generator=rng)
+        for outcome in (drawn, (confidence > 0.5).double()):
             leaf = confidence.clone().requires_grad_()
             on_graph = smooth_ece(leaf, outcome, weights=weights).detach()
             assert_close(smooth_ece(confidence, outcome, weights=weights), on_graph)

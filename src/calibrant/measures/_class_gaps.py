@@ -35,6 +35,8 @@ def class_wise_ece(
     check_bins(bins)
     classes, labels, given = predictions.classes, predictions.labels.numpy(), predictions.weights
     weights = np.ones(len(labels)) if given is None else given.double().numpy()
+    # Only proportions count, and those of the largest have room in every type.
+    weights = weights / (weights.max(initial=0) or 1)
     cells = _Cells(classes, width_edges(bins, predictions.dtype, predictions.labels.device).numpy())
     column = np.zeros(classes)
     for rows, block in blocks:

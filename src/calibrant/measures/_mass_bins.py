@@ -54,13 +54,13 @@ def _together(confidence: NDArray[Any], outcome: NDArray[Any]) -> NDArray[Any] |
     both = np.empty(len(confidence), dtype=whole)
     for start in range(0, len(confidence), PART):
         part = slice(start, start + PART)
-        sure = confidence[part] + 0  # which makes minus zero a zero
+        sure = confidence[part]
         with np.errstate(invalid="ignore"):
             right = outcome[part].astype(whole)
         # NaN is within no limits, and equal to nothing.
         if not (sure.min() >= 0 and sure.max() < _TOO_LARGE and (right == outcome[part]).all()):
             return None
-        np.left_shift(sure.view(whole), 1, out=both[part])
+        np.left_shift(sure.view(whole), 1, out=both[part])  # minus zero becomes a zero by it
         both[part] |= right
     return both
 
