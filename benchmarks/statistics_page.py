@@ -13,6 +13,12 @@ of an error is zero and only the lower end can fail, so up to 97.5% is right the
 error is in brackets; rows with fewer repetitions are those that are slow to resample.
 """
 
+RESAMPLING = """\
+A thousand resamples of ten thousand predictions of ten classes (`resampling.py`), by the clock:
+each row of `evaluate` alone, some of them together, since they share totals, and all of them as a
+user gets them. A row that is slow to resample has fewer draws.
+"""
+
 PAIRED = """\
 How often the 95% interval of `compare` holds the true difference between two models that see the
 same samples through noise of their own (`paired_coverage.py`), and how often its p-value is below
@@ -36,6 +42,7 @@ def sections(setting: Callable[[Row], str], table: Table) -> list[str]:
     parts: list[str] = []
     for title, text, name, render in (
         ("Do the intervals hold the truth?", COVERAGE, "coverage", _coverage),
+        ("How long do intervals take?", RESAMPLING, "resampling-cpu", _resampling),
         ("Does a comparison hold the truth?", PAIRED, "paired_coverage", _paired),
         ("Do the tests keep their promise?", NULLS, "null_size", _nulls),
         ("Does the monitor keep its promise?", MONITOR, "monitor", _monitor),
@@ -60,6 +67,20 @@ def _coverage(rows: Sequence[Row], table: Table) -> str:
         for name in names
     ]
     return table(["row", "repetitions", *(f"T = {t}" for t in temperatures)], body, 1)
+
+
+def _resampling(rows: Sequence[Row], table: Table) -> str:
+    header = ["what", "rows", "draws", "seconds"]
+    body = [
+        [
+            f"`{row['what']}`" if row["rows"] == "1" else row["what"],
+            row["rows"],
+            row["fewest_draws"],
+            f"{float(row['seconds']):.2f}",
+        ]
+        for row in rows
+    ]
+    return table(header, body, 1)
 
 
 def _paired(rows: Sequence[Row], table: Table) -> str:

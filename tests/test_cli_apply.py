@@ -266,3 +266,15 @@ def test_bad_input_is_one_sentence_and_leaves_the_place_as_it_was(
     assert re.match(rf"calibrant: .*{sentence}", err)
     assert err.count("\n") == 1
     assert (tmp_path / "better.npz").read_text() == "as it was"
+
+
+def test_a_file_without_rows_is_refused(scaling: cal.Recalibrator, tmp_path: Path) -> None:
+    none, no_labels = torch.zeros(0, 3), torch.zeros(0, dtype=torch.long)
+    np.savez(tmp_path / "old.npz", logits=none.numpy(), labels=no_labels.numpy())
+    save_file({"logits": none, "labels": no_labels}, tmp_path / "old.safetensors")
+    for form in ("npz", "safetensors"):
+        with pytest.raises(
+            ValueError, match=rf"old\.{form} must hold at least one row; it has none"
+        ):
+            recalibrate_log(scaling, tmp_path / f"old.{form}", tmp_path / f"new.{form}")
+        assert not (tmp_path / f"new.{form}").exists()

@@ -162,6 +162,17 @@ def test_many_samples_use_the_laws_of_the_limit(rng: torch.Generator) -> None:
     assert over_confident.esd.p_value == 1 / 101
 
 
+@pytest.mark.parametrize("n", [16_384, 16_385, 20_000])
+def test_few_expected_misses_are_no_brownian_motion(n: int) -> None:
+    """One miss where 0.08 are expected is no rare event, however many are sure."""
+    confidence = 1 - np.linspace(1e-7, 1e-5, n)
+    outcome = np.ones(n)
+    outcome[n // 2] = 0
+    tests = calibration_tests((confidence, outcome), draws=2000)
+    for test in (tests.ks, tests.kuiper):
+        assert 0.01 < test.p_value < 0.2
+
+
 def test_predictions_are_judged_by_their_top_label(predictions: Predictions) -> None:
     pair = predictions.confidence, predictions.correct
     assert calibration_tests(predictions, draws=50) == calibration_tests(pair, draws=50)

@@ -75,7 +75,7 @@ def test_bins_of_equal_width_are_open_below_and_an_empty_one_gives_its_middle() 
 def bbq_by_definition(scores: Tensor, labels: Tensor, weights: Tensor, prior: float) -> Tensor:
     """Evidence and level of every model, bin by bin; then the mean by evidence."""
     logs, curves = [], []
-    for bins in numbers_of_bins(float(weights.sum())):
+    for bins in numbers_of_bins(float(weights.sum()), len(scores[weights > 0].unique())):
         members = bins_by_definition(scores, weights, bins)
         log, curve = 0.0, torch.empty_like(scores)
         for k, inside in enumerate(members):
@@ -110,8 +110,19 @@ def test_bbq_is_the_mean_of_all_models_by_evidence(
 
 
 def test_bbq_tries_a_tenth_to_ten_times_the_cube_root() -> None:
-    assert numbers_of_bins(1_000.0) == range(1, 101)
-    assert numbers_of_bins(27_000.0) == range(3, 301)
+    assert numbers_of_bins(1_000.0, 1_000) == range(1, 101)
+    assert numbers_of_bins(27_000.0, 27_000) == range(3, 301)
+
+
+@pytest.mark.parametrize("weight", [1e-30, 1e15, 1e39])
+def test_bbq_tries_no_more_bins_than_there_are_samples(
+    weight: float, binary: tuple[Tensor, Tensor, Tensor]
+) -> None:
+    scores, labels, _ = (part[:60] for part in binary)
+    assert numbers_of_bins(60 * weight, 60).stop <= 61
+    weights = torch.full((60,), weight, dtype=torch.float64)
+    fitted = BBQ().fit(scores, labels, weights=weights, folds=0)
+    assert fitted.predict_proba(scores).isfinite().all()
 
 
 def test_scaling_binning_gives_the_mean_of_the_sigmoid_in_each_bin(

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 from calibrant import Predictions
-from calibrant.recalibration import VectorScaling, _newton, _softmax_fit
+from calibrant.recalibration import MatrixScaling, VectorScaling, _newton, _softmax_fit
 from calibrant.recalibration._vector import Diagonal
 
 
@@ -28,6 +28,20 @@ def gradient_by_definition(
     penalty = 0.5 * fitted.ridge * ((w - 1).square().sum() + b.square().sum())
     loss = (share * losses).sum() / share.sum() + penalty
     return torch.cat(torch.autograd.grad(loss, (w, b)))
+
+
+@pytest.mark.parametrize("scale", [1e-50, 1e-42, 1e39])
+def test_only_proportions_of_weights_count(
+    scale: float, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_softmax_fit, "_SMALL", 0)  # as of many, in the type they have
+    logits, labels = (part[:600] for part in overconfident(600, 5, rng))
+    weights = torch.rand(600, generator=rng, dtype=torch.float64)
+    for method in (VectorScaling(), MatrixScaling()):
+        usual = method.fit(logits.float(), labels, weights=weights, folds=0)
+        expected = usual.predict_proba(logits)
+        found = method.fit(logits.float(), labels, weights=scale * weights, folds=0)
+        assert_close(found.predict_proba(logits), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 20.0])

@@ -63,6 +63,13 @@ def draw_null(confidence: Float[ndarray, " n"], *, draws: int, seed: int = 0) ->
     return Null(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
+def ends_of_ties(confidence: Float[ndarray, " n"]) -> Int[ndarray, " g"]:
+    """In ascending order, the last place of each tie that `draw_null` sees."""
+    _, tied = _ties(np.sort(confidence))
+    ends: Int[ndarray, " g"] = np.cumsum(tied) - 1
+    return ends
+
+
 def _ties(
     ascending: Float[ndarray, " n"],
 ) -> tuple[Float[ndarray, " g"], Int[ndarray, " g"]]:

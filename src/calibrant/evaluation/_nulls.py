@@ -11,7 +11,10 @@ from ..measures import esd
 from ..measures._order import Ascending
 from . import _table as table
 from ._events import Forecasts, events
-from ._null_laws import EXACT_UP_TO, beyond_range, beyond_supremum, draw_null
+from ._null_laws import EXACT_UP_TO, beyond_range, beyond_supremum, draw_null, ends_of_ties
+
+# Of less variance a single outcome is a step that a Brownian motion does not have.
+_BROWNIAN = 512
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,9 @@ def calibration_tests(
       the given chances, so that ties and small samples are right by construction: a p-value
       is $(1 + \#\{\ge\}) / (1 + \mathrm{draws})$.
 
-    Beyond 16,384 distinct confidences $D / \sqrt{\sum C_i (1 - C_i)}$ is as good as a Brownian
-    motion: `ks` and `kuiper` then use the laws of its supremum and range, and the null of
-    `esd` is drawn with neighbouring confidences as ties.
+    Beyond 16,384 distinct confidences the null is drawn with neighbouring ones as ties. If then
+    also $V = \sum C_i (1 - C_i)$ is 512 or more, $D / \sqrt V$ is as good as a Brownian motion, and
+    `ks` and `kuiper` use the laws of its supremum and range.
 
     >>> sure = torch.full((200,), 0.9)
     >>> right = (torch.arange(200) % 5 != 0).float()  # four in five
@@ -101,30 +104,37 @@ def calibration_tests(
             f"1; got {n} samples from {confidence.min():g} to {confidence.max():g}."
         )
     ascending = Ascending.of(confidence)
-    running = (outcome - confidence)[ascending.source].cumsum(0)[ascending.last_tied]
-    high, low = max(running.max().item(), 0.0), min(running.min().item(), 0.0)
-    ks, kuiper, observed = max(high, -low), high - low, esd(confidence, outcome).item()
+    running = (outcome - confidence)[ascending.source].cumsum(0)
     null = draw_null(confidence.numpy(), draws=draws, seed=seed)
 
-    def drawn(name: str, statistic: float) -> CalibrationTest:
+    def drawn(name: str, statistic: float) -> float:
         # A draw that repeats what was observed counts, however its sums were rounded.
         as_large = int((getattr(null, name) >= statistic - 1e-12).sum())
-        return CalibrationTest(statistic, (1 + as_large) / (1 + draws))
+        return (1 + as_large) / (1 + draws)
 
-    many = len(confidence.unique()) > EXACT_UP_TO
+    ks, kuiper = _extent(running[ascending.last_tied])
     scale = sqrt(variance.sum().item())
+    if len(confidence.unique()) > EXACT_UP_TO and scale**2 >= _BROWNIAN:
+        p_values = beyond_supremum(ks / scale), beyond_range(kuiper / scale)
+    else:
+        # Compared where the draws look, which may be at runs of neighbours.
+        seen = _extent(running[torch.from_numpy(ends_of_ties(confidence.numpy()))])
+        p_values = drawn("ks", seen[0] / n), drawn("kuiper", seen[1] / n)
+    observed = esd(confidence, outcome).item()
     return CalibrationTests(
-        ks=CalibrationTest(ks / n, beyond_supremum(ks / scale)) if many else drawn("ks", ks / n),
-        kuiper=(
-            CalibrationTest(kuiper / n, beyond_range(kuiper / scale))
-            if many
-            else drawn("kuiper", kuiper / n)
-        ),
+        ks=CalibrationTest(ks / n, p_values[0]),
+        kuiper=CalibrationTest(kuiper / n, p_values[1]),
         spiegelhalter=_spiegelhalter(confidence, outcome),
-        esd=drawn("esd", observed),
+        esd=CalibrationTest(observed, drawn("esd", observed)),
         n=n,
         draws=draws,
     )
+
+
+def _extent(running: Tensor) -> tuple[float, float]:
+    """How far running sums go from zero, and from end to end."""
+    high, low = max(running.max().item(), 0.0), min(running.min().item(), 0.0)
+    return max(high, -low), high - low
 
 
 def _spiegelhalter(confidence: Tensor, outcome: Tensor) -> CalibrationTest:

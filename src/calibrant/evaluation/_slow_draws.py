@@ -7,8 +7,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._tables import in_numpy
 from ..measures._binned import assign_bins, bin_mean
-from ..measures._smooth import _deposit, _integral_of_size, _smoothed, _Waves
+from ..measures._smooth import (
+    _deposit,
+    _integral_of_size,
+    _smoothed,
+    _Waves,
+    remaining_of_rows,
+)
 from ..measures._sweep import monotone_bins
 from ._binned_draws import Binned, BinnedDraws, by_cell, by_width, l2_gap
 from ._ranking import Levels
@@ -91,11 +98,15 @@ class SmoothDraws(AlongRay):
         )
 
     def _fixed_point(self, strength: Tensor) -> Tensor:
-        def excess(width: Tensor) -> Tensor:
-            remaining = torch.vmap(
+        def remaining(width: Tensor) -> Tensor:
+            if in_numpy(strength):
+                return remaining_of_rows(strength, width)
+            return torch.vmap(
                 lambda each, at: _integral_of_size(self.waves.seen(_smoothed(each, at)))
-            )
-            return remaining(strength, width) - width
+            )(strength, width)
+
+        def excess(width: Tensor) -> Tensor:
+            return remaining(width) - width
 
         before = torch.zeros(len(strength), dtype=strength.dtype, device=strength.device)
         above = excess(before)

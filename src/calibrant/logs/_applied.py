@@ -81,6 +81,8 @@ def recalibrate_log(
 
     wide = len(forecast) if len(forecast) > 1 else table.width(forecast[0]) or 1
     rows = max(1, _NUMBERS // wide)
+    if not isinstance(table, ArrowTable) and table.count(forecast) == 0:
+        raise ValueError(f"{table.path.name} must hold at least one row; it has none.")
     with written_whole(place) as file:
         if isinstance(table, ArrowTable):
             return rewrite_arrow(table, forecast, mapped, file, rows, progress)

@@ -9,7 +9,7 @@ from torch import Tensor
 from .._tables import unrecorded
 from ._events import of_events
 from ._precision import widened
-from ._smooth_value import fixed_point
+from ._smooth_value import fixed_point, remaining_of
 
 # The gaps are kept as _COARSE * _FINE cosine waves, and seen at as many points of [0, 1].
 _COARSE = _FINE = 64
@@ -94,6 +94,15 @@ def _recorded(confidence: Tensor, outcome: Tensor, weights: Tensor | None) -> Te
     # The last step has the gradient of the fixed point: the slope is no part of the graph.
     value = newton(strength, newton(fixed, low + step / 2))
     return value.to(confidence.dtype)
+
+
+def remaining_of_rows(
+    strength: Float[Tensor, "rows coarse fine"], width: Float[Tensor, " rows"]
+) -> Float[Tensor, " rows"]:
+    """What remains of many strengths, each at its width, by fast transforms in plain memory."""
+    waves = strength.flatten(start_dim=1).numpy(force=True)
+    widths = width.clamp(min=_NARROWEST).numpy(force=True)
+    return torch.from_numpy(remaining_of(waves, widths))
 
 
 def _deposit(position: Tensor, mass: Tensor) -> Float[Tensor, " points"]:

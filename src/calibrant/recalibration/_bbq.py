@@ -58,7 +58,8 @@ class BBQ(StepCurves):
 
     def _curve(self, odds: Floats, happened: NDArray[np.bool_], weights: Floats | None) -> Curve:
         x, hits, mass = pooled(odds, happened, weights)
-        models = [self._model(x, hits, mass, bins) for bins in numbers_of_bins(mass.sum())]
+        tried = numbers_of_bins(mass.sum(), len(x))
+        models = [self._model(x, hits, mass, bins) for bins in tried]
         evidence = np.array([score for score, _, _ in models])
         belief = np.exp(evidence - evidence.max())
         belief /= belief.sum()
@@ -96,7 +97,9 @@ class BBQ(StepCurves):
         return float(score), starts, (m + alpha) / (total + weight)
 
 
-def numbers_of_bins(samples: float) -> range:
-    """How many bins are tried for a number of samples."""
+def numbers_of_bins(samples: float, places: int) -> range:
+    """How many bins are tried for a number of samples, which lie at so many places."""
     root = float(np.cbrt(samples))
-    return range(max(1, int(root / 10)), int(np.ceil(10 * root)) + 1)
+    fewest, most = max(1.0, root // 10), np.ceil(10 * root)
+    # More bins than places would be the same bins again, however much each sample counts.
+    return range(int(min(fewest, places)), int(min(most, places)) + 1)
