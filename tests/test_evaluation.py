@@ -137,6 +137,18 @@ def test_weight_zero_is_no_sample_and_a_common_factor_is_nothing() -> None:
         assert tripled[name].low == pytest.approx(masked[name].low, abs=1e-6), name
 
 
+@pytest.mark.parametrize("scale", [1e-120, 1e120])
+def test_intervals_have_no_unit_of_weights(scale: float) -> None:
+    logits, labels = world()
+    weights = torch.rand(len(labels), dtype=torch.float64) + 0.5
+    expected = evaluate(logits, labels, weights=weights, draws=20)
+    found = evaluate(logits, labels, weights=scale * weights, draws=20)
+    for name, row in expected.rows.items():
+        if name != "debiased_ece":  # for which weights are counts
+            ends = (found[name].value, found[name].low, found[name].high)
+            assert ends == pytest.approx((row.value, row.low, row.high), rel=1e-6, abs=1e-9)
+
+
 def test_events_have_the_rows_that_need_no_more_and_agree_with_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     sure = rng.random(200)

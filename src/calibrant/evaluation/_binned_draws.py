@@ -12,8 +12,9 @@ from ..measures._binned import assign_bins, bin_mean
 from ..measures._order import Ascending
 from ._resampled import AlongRay, Events
 
-# From this many bins on, adding row by row beats a product with mostly zeros.
-_MANY_BINS = 256
+# From this many bins on, adding row by row beats a product with mostly zeros; and where the zeros
+# would be more than these, 64 MiB of them, it saves their room.
+_MANY_BINS, _MOST_ZEROS = 256, 2**23
 # Gaps held at once, over resamples, truths and bins.
 _AT_ONCE = 2**22
 
@@ -51,7 +52,7 @@ def by_cell(events: Events, cell: Int[Tensor, " n"], cells: int) -> Binned:
         torch.zeros(cells, dtype=x.dtype, device=x.device).index_add(0, cell, events.shares(x))
         for x in (events.gap, events.expected)
     )
-    few = cells < _MANY_BINS
+    few = cells < _MANY_BINS and 3 * cells * len(cell) <= _MOST_ZEROS
     if few:
         member = torch.nn.functional.one_hot(cell, cells).to(events.gap.dtype)
         table = (member[:, None, :] * columns[:, :, None]).reshape(len(cell), -1)

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..criteria import root
 from ..measures._mmce import _decayed_sums
 from ..measures._order import Ascending
+from ..measures._precision import in_proportion
 from ._ranking import Levels
 from ._resampled import AlongRay, Events, Resampled
 
@@ -80,7 +81,7 @@ class EsdDraws(AlongRay):
     def _forms(self, weights: Tensor, shifts: Tensor) -> Tensor:
         """The estimate after a shift has been added to the gaps of each resample."""
         source = self.ascending.source
-        weight = weights[:, source]
+        weight = in_proportion(weights[:, source])
         weighed = weight * self.events.gap[source]
         below, shift = self._below(weighed), self._below(shifts[:, source])
         square = weight * weight

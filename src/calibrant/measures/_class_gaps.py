@@ -13,6 +13,7 @@ from .._checks import check_bins, check_norm
 from ..criteria import BY_CLASS
 from ..predictions import Predictions
 from ._binned import Binning, ece, gap_norm, width_edges
+from ._precision import in_proportion
 
 # Numbers above the first bin that are gathered before they are put into theirs.
 _GATHERED = 2**15
@@ -34,9 +35,7 @@ def class_wise_ece(
     check_norm(norm)
     check_bins(bins)
     classes, labels, given = predictions.classes, predictions.labels.numpy(), predictions.weights
-    weights = np.ones(len(labels)) if given is None else given.double().numpy()
-    # Only proportions count, and those of the largest have room in every type.
-    weights = weights / (weights.max(initial=0) or 1)
+    weights = np.ones(len(labels)) if given is None else in_proportion(given.double()).numpy()
     cells = _Cells(classes, width_edges(bins, predictions.dtype, predictions.labels.device).numpy())
     column = np.zeros(classes)
     for rows, block in blocks:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from ..measures._precision import in_proportion
 from ..predictions import Predictions
 from ._linear_map import LinearMap
 
@@ -58,10 +59,7 @@ class SoftmaxFit:
         if self.scores.numel() <= _SMALL:
             self.scores = self.scores.double()
         if self.weights is not None:
-            # Only proportions count, and those of the largest have room in every type.
-            wide = self.weights.double()
-            _, power = math.frexp(float(wide.amax()))
-            self.weights = wide / 2.0**power
+            self.weights = in_proportion(self.weights.double())
         self.total = float(len(self.labels) if self.weights is None else self.weights.sum())
         self.identity = self.map.identity(self.scores.shape[1]).to(self.scores.device)
         self._log_mass = (torch.empty(0), torch.empty(0))
