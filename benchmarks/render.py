@@ -38,6 +38,7 @@ python benchmarks/linear.py                   # one minute, on a GPU
 python benchmarks/language_model.py           # one minute, on a GPU
 python benchmarks/card_tests.py               # two minutes, on a GPU: results/card-tests.log
 python benchmarks/evaluation.py               # half an hour, where the peers are installed
+python benchmarks/resampling.py               # one minute
 python benchmarks/report.py                   # two minutes
 python benchmarks/recalibration.py            # eight minutes, where the peers are installed
 python benchmarks/monitor.py                  # seven minutes, on one core

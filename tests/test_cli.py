@@ -291,7 +291,7 @@ def test_a_shell_sees_the_exit_codes_and_a_pipe_sees_no_colour(
     commands = [stream, [*stream, "--fail-above", "ece=0.01"], ["evaluate", str(cut)]]
     running = [
         subprocess.Popen(
-            [sys.executable, "-m", "calibrant.cli", *command],
+            [sys.executable, "-m", "calibrant", *command],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

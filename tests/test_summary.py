@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -69,6 +70,12 @@ def test_agrees_with_the_measures_within_its_bounds(n: int, cells: int, scale: f
         slack = 1e-6 * (1 + abs(truth[name].item()))
         assert abs(bounded.value - truth[name].item()) <= bounded.error + slack, name
         assert (bounded.error == 0) or name in BOUNDED
+
+
+def test_events_may_be_arrays() -> None:
+    sure, right = np.array([0.9, 0.8, 0.3]), np.array([True, False, False])
+    told = Summary(None).add_events(torch.from_numpy(sure), torch.from_numpy(right))
+    assert Summary(None).add_events(sure, right).values() == told.values()
 
 
 def test_bounds_are_tight_enough_to_use() -> None:

@@ -107,9 +107,12 @@ def _of_events(confidence: Tensor, outcome: Tensor, weights: Tensor) -> Decompos
     def mean_square(p: ndarray) -> float:
         return float(np.average((p - y) ** 2, weights=w))
 
+    # What was ruled out and happened is as bad as the smallest number of its type.
+    least = torch.finfo(torch.promote_types(confidence.dtype, torch.float32)).tiny
+
     def surprise(p: ndarray) -> float:
-        with np.errstate(divide="ignore"):  # what was ruled out and happened is infinitely bad
-            return float(np.average(-np.log(np.where(y == 1, p, 1 - p)), weights=w))
+        said = np.maximum(np.where(y == 1, p, 1 - p), least)
+        return float(np.average(-np.log(said), weights=w))
 
     return Decomposition(
         Parts(mean_square(c), mean_square(best), mean_square(base)),

@@ -56,7 +56,7 @@ def as_weights(weights: Numbers | None, like: Tensor) -> Tensor | None:
     if weights is None:
         return None
     given = tensor("weights", weights, like.device).to(widest(like.device))
-    if given.shape == (len(like),) and not bool(given.sum() > 0):
+    if given.shape == (len(like),) and bool((given == 0).all()):
         raise ValueError("weights must not all be zero. Leave them out to count every sample once.")
     return given
 

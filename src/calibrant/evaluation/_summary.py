@@ -13,6 +13,7 @@ from ..scores import accuracy, brier, nll
 from . import _inputs as inputs
 from ._as_predictions import check_confidences
 from ._cells import Bounded, Cells
+from ._inputs import Numbers
 from ._table import counted
 
 # Cells are of equal width in log-odds, up to where a float32 confidence becomes exactly one.
@@ -122,17 +123,19 @@ class Summary:
         return self
 
     @torch.no_grad()
-    def add_events(self, confidence: Tensor, outcome: Tensor) -> "Summary":
+    def add_events(self, confidence: Numbers, outcome: Numbers) -> "Summary":
         """Add events: how sure, and whether it happened; returns the summary itself."""
         if self.classes is not None:
             raise ValueError(
                 f"a summary of {self.classes} classes takes update(logits, labels); got events. "
                 "Make a Summary(None) for them."
             )
-        inputs.check_events(confidence, outcome)
-        chance = (confidence.float() if confidence.dtype in HALF else confidence).contiguous()
-        happened = outcome.to(chance.dtype)
-        told = Predictions.from_probabilities(chance, outcome.long())
+        sure = inputs.tensor("confidence", confidence)
+        right = inputs.tensor("outcome", outcome, sure.device)
+        inputs.check_events(sure, right)
+        chance = (sure.float() if sure.dtype in HALF else sure).contiguous()
+        happened = right.to(chance.dtype)
+        told = Predictions.from_probabilities(chance, right.long())
         each = (
             torch.ones_like(chance),
             happened,
