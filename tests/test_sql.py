@@ -270,6 +270,23 @@ def test_bad_values_get_one_sentence(log: dict[str, list[Any]], sentence: str) -
         summarise_table(as_table(log))
 
 
+@pytest.mark.parametrize(
+    "log",
+    [
+        EVENTS | {"confidence": [0.5, nan, 1.0]},
+        GOOD | {"prob_0": [0.5, nan, 1.0]},
+        GOOD | {"prob_0": [0.5, nan, 1.0], "prob_1": [0.5, nan, 0.0]},
+        {"logit_0": [1.0, nan, 2.0], "logit_1": [3.0, 1.0, 2.0], "label": [0, 1, 1]},
+    ],
+)
+def test_nan_is_seen_in_files_whose_statistics_leave_it_out(
+    log: dict[str, list[Any]], tmp_path: Path
+) -> None:
+    pq.write_table(pa.table(log), tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match=r"must hold numbers; got NaN"):
+        summarise_table(tmp_path / "log.parquet")
+
+
 def test_rows_of_zeros_and_a_one_may_be_logits() -> None:
     log = {"logit_0": [1.0, 0.0, 1.0], "logit_1": [0.0, 1.0, 0.0], "label": [0, 1, 1]}
     assert len(summarise_table(as_table(log))) == 3

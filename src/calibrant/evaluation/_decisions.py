@@ -51,7 +51,8 @@ def threshold_for(
     `risk`" is tested exactly, as Clopper and Pearson do. Tests run from strict to lax and stop
     at the first that fails, from each of the starts $k = n, n/2, n/4, \dots$ that could pass,
     which share the error probability equally: learn then test, by fixed sequences. Where many
-    confidences are tied, the promise also needs risk not to rise with the threshold.
+    confidences are tied, the promise also needs risk not to rise with the threshold. Use it as it
+    is: it lies just above a confidence that may not be answered, and rounded it may let that in.
 
     *Coverage.* The share below the $r$-th lowest confidence is at most that of the $r$-th
     lowest of $n$ uniform numbers; the largest $r$ is taken that keeps it below

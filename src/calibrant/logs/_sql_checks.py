@@ -47,11 +47,24 @@ def faults(rows: Rows, table: Any, chosen: Columns) -> Any:
     judged = truth.isin([0, 1]) if rows.classes is None else truth.between(0, rows.classes - 1)
     told = {
         "logits": (table.confidence > 0) & (table.confidence <= 1),
-        "probabilities": _normed(table),
-        "confidence": (table.low >= 0) & (table.top <= 1),
+        "probabilities": _normed(table) & _is_finite(table.total),
+        "confidence": (table.low >= 0) & (table.top <= 1) & _is_finite(table.confidence),
     }[chosen.kind]
     # What is compared with a missing value is null; NaN is above every number, or fails.
     return ~(table.whole & judged & told).fill_null(False)
+
+
+def _is_finite(x: Any) -> Any:
+    """Whether a number is neither infinite nor NaN, by arithmetic.
+
+    What Parquet files say of their columns leaves NaN out, and DuckDB believes them: it finds
+    that all are at most one, and that none is NaN, without a look.
+    """
+    return x - x == 0
+
+
+def _is_nan(x: Any) -> Any:
+    return ~_is_finite(x) & ~x.isinf()
 
 
 def look_like_probabilities(table: Any) -> tuple[Any, Any]:
@@ -79,7 +92,7 @@ def refuse(rows: Rows, chosen: Columns, where: str) -> None:
     flags = {
         "broken": ~table.whole,
         "missing": reduce(or_, (x.isnull() for x in [*given, table.truth])),
-        "nan": reduce(or_, (x.isnan() for x in [*given, table.confidence])),
+        "nan": reduce(or_, (_is_nan(x) for x in [*given, table.confidence])),
         "odd": ~table.truth.isin([0, 1]),
     }
     found = table.aggregate(
