@@ -277,7 +277,9 @@ def test_chances_of_one_class_are_a_table_of_two_to_the_last_bit(
     for name in STATISTICS:
         found, expected = getattr(told, name), getattr(table, name)
         assert found.dtype == expected.dtype, name
-        assert_close(found, expected, rtol=0, atol=0, msg=name)
+        # Some processors round a sum of two squares once, and some thrice.
+        last = 4 * torch.finfo(found.dtype).eps if name == "sum_of_squares" else 0
+        assert_close(found, expected, rtol=last, atol=0, msg=name)
     assert_close(told.soft_rank(), table.soft_rank(), rtol=0, atol=0)
     assert (told.classes, told.dtype, len(told)) == (table.classes, table.dtype, len(table))
 
