@@ -19,8 +19,8 @@ _PART = 2**17
 class OfChances(OfProbabilities):
     """The same as of a table of two columns, which is made only when something asks for it.
 
-    Every statistic is what the table's would be, to the last bit, and logarithms and squares to some
-    units of it: rows of two numbers are slow to go through, and columns are not.
+    Every statistic is what the table's would be, to the last bit, and logarithms and squares to
+    some units of it: rows of two numbers are slow to go through, and columns are not.
     """
 
     _parts = ("labels", "weights", "labels_per_sample", "_derived", "_given")
