@@ -68,7 +68,7 @@ def run(file: Path) -> tuple[float, float, float]:
     """Seconds of the clock and of the processor, and MiB at the peak."""
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "calibrant.cli", "evaluate", str(file), "--stream", "--json"],
+        [sys.executable, "-m", "calibrant", "evaluate", str(file), "--stream", "--json"],
         stdout=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(process.pid, 0)

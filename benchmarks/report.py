@@ -49,7 +49,7 @@ def main() -> None:
             file, page = Path(folder) / "predictions.npz", Path(folder) / "report.html"
             make(file, n, classes)
             ways = {
-                "command": ["-m", "calibrant.cli", "report", str(file), "-o", str(page)],
+                "command": ["-m", "calibrant", "report", str(file), "-o", str(page)],
                 "function": ["-c", CALL, str(file), str(page)],
             }
             for way, arguments in ways.items():

@@ -10,6 +10,7 @@ has fewer draws, and says how many.
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -46,8 +47,7 @@ def main() -> None:
 
     every = rows_of_predictions(Predictions(logits, labels), ones, BINS)
     ways: dict[str, Callable[[], dict[str, Estimate]]] = {
-        name: lambda name=name: some((name,))  # type: ignore[misc]
-        for name in every
+        name: partial(some, (name,)) for name in every
     }
     ways["bins, ESD and KS together"] = lambda: some(TOGETHER)
     ways["all, by evaluate"] = lambda: dict(evaluate(logits, labels, draws=DRAWS).rows)

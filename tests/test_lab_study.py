@@ -31,7 +31,7 @@ from calibrant.lab import (
 )
 from calibrant.lab._tuning import Tuner
 
-COMMAND = [sys.executable, "-m", "calibrant.cli", "study"]
+COMMAND = [sys.executable, "-m", "calibrant", "study"]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 
 

@@ -1,6 +1,7 @@
 """Confidence and correctness of tables of probabilities, small and long, however they are read."""
 
 from _thread import start_new_thread
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -94,6 +95,19 @@ def test_inside_a_transform_constant_probabilities_are_judged_as_outside(
     assert_close(slope, correct_by_definition(table, labels).float().sum())
 
 
+def search_many_parts(
+    start: Callable[..., int], threads: int, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With threads started by `start`, and small parts, so that each thread finds some."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(_blocks, "start_new_thread", start)
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 2**12)
+    table = coarse(tables.WORTH_IT // 600 + 7, 600, torch.float32, rng)
+    labels = labels_of(table, rng)
+    told = Predictions.from_probabilities(table, labels)
+    assert told.correct.equal(correct_by_definition(table, labels).float())
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_as_many_threads_are_started_as_torch_has(
     threads: int, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
@@ -104,13 +118,7 @@ def test_as_many_threads_are_started_as_torch_has(
         started.append(asked)
         return start_new_thread(*asked)
 
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr(_blocks, "start_new_thread", start)
-    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 2**12)
-    table = coarse(tables.WORTH_IT // 600 + 7, 600, torch.float32, rng)
-    labels = labels_of(table, rng)
-    told = Predictions.from_probabilities(table, labels)
-    assert told.correct.equal(correct_by_definition(table, labels).float())
+    search_many_parts(start, threads, rng, monkeypatch)
     assert len(started) == threads - 1
 
 
@@ -120,13 +128,7 @@ def test_where_no_thread_can_be_had_one_does_it_all(
     def refuse(*_: object) -> int:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    monkeypatch.setattr(_blocks, "start_new_thread", refuse)
-    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 2**12)
-    table = coarse(tables.WORTH_IT // 600 + 7, 600, torch.float32, rng)
-    labels = labels_of(table, rng)
-    told = Predictions.from_probabilities(table, labels)
-    assert told.correct.equal(correct_by_definition(table, labels).float())
+    search_many_parts(refuse, 3, rng, monkeypatch)
 
 
 @pytest.mark.parametrize("columns", [1_000, 40_000])

@@ -98,12 +98,12 @@ class SmoothDraws(AlongRay):
         )
 
     def _fixed_point(self, strength: Tensor) -> Tensor:
-        def remaining(width: Tensor) -> Tensor:
-            if in_numpy(strength):
-                return remaining_of_rows(strength, width)
+        def by_definition(width: Tensor) -> Tensor:
             return torch.vmap(
                 lambda each, at: _integral_of_size(self.waves.seen(_smoothed(each, at)))
             )(strength, width)
+
+        remaining = remaining_of_rows(strength) if in_numpy(strength) else by_definition
 
         def excess(width: Tensor) -> Tensor:
             return remaining(width) - width

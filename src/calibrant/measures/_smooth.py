@@ -1,5 +1,6 @@
 """Calibration error under a kernel that chooses its own width."""
 
+from collections.abc import Callable
 from math import pi
 
 import torch
@@ -96,13 +97,16 @@ def _recorded(confidence: Tensor, outcome: Tensor, weights: Tensor | None) -> Te
     return value.to(confidence.dtype)
 
 
-def remaining_of_rows(
-    strength: Float[Tensor, "rows coarse fine"], width: Float[Tensor, " rows"]
-) -> Float[Tensor, " rows"]:
+def remaining_of_rows(strength: Float[Tensor, "rows coarse fine"]) -> Callable[[Tensor], Tensor]:
     """What remains of many strengths, each at its width, by fast transforms in plain memory."""
-    waves = strength.flatten(start_dim=1).numpy(force=True)
-    widths = width.clamp(min=_NARROWEST).numpy(force=True)
-    return torch.from_numpy(remaining_of(waves, widths))
+    sums = strength.flatten(start_dim=1) / 2
+    sums[:, 0] *= 2  # of which a density has one, and of all other waves two
+
+    def remaining(width: Tensor) -> Tensor:
+        widths = width.clamp(min=_NARROWEST).numpy(force=True)
+        return torch.from_numpy(remaining_of(sums.numpy(force=True), widths))
+
+    return remaining
 
 
 def _deposit(position: Tensor, mass: Tensor) -> Float[Tensor, " points"]:

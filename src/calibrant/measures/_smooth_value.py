@@ -1,6 +1,6 @@
 """The value of the smooth calibration error, where no gradient is asked of it."""
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,7 @@ def fixed_point(
     grid, bound = _deposited(confidence, outcome, weights, points)
     if np.isnan(bound):
         return bound
-    strength = dct(grid, type=2)[None]
-    strength[:, 0] /= 2
+    strength = dct(grid, type=2)[None] / 2
 
     @cache  # a search begins by looking at its ends again
     def excess(width: float) -> float:
@@ -52,17 +51,25 @@ def fixed_point(
 
 
 def remaining_of(strength: Vector, width: Vector) -> Vector:
-    """What is left of each row of waves, by its coefficients, under a Gaussian of each width."""
+    """What is left of each row under a Gaussian of each width.
+
+    - `strength`: sums over the masses of a row, of each wave at their places.
+    """
     from scipy.fft import dct
 
     points = strength.shape[1]
-    decay = (np.pi * np.arange(points)) ** 2 / -2
     variance = width**2 - 1 / (3 * points**2)
     # Waves below 1e-43 are left there: numbers too small to be normal make processors crawl.
-    kept = np.exp(np.maximum(variance[:, None] * decay, -100))
-    kept *= strength / 2
-    kept[:, 0] *= 2
+    kept = np.exp(np.maximum(variance[:, None] * _decay(points), -100))
+    kept *= strength
     return _integral_of_size(dct(kept, type=3, axis=1, overwrite_x=True))
+
+
+@lru_cache(maxsize=1)
+def _decay(points: int) -> Vector:
+    """How fast each wave decays with the variance of the Gaussian."""
+    rate: Vector = (np.pi * np.arange(points)) ** 2 / -2
+    return rate
 
 
 def _deposited(
