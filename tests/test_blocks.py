@@ -389,6 +389,14 @@ def test_a_trace_sees_torch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not tables.unrecorded(x)
 
 
+@pytest.mark.parametrize("kind", [torch.uint16, torch.uint64, torch.int8, torch.bool])
+def test_extremes_of_many_whole_numbers_are_found(
+    kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibrant._checks._tensors._FEW", 0)
+    assert extremes(torch.tensor([1, 0, 1]).to(kind)) == (0, 1)
+
+
 def test_extremes_of_nan_are_nan() -> None:
     for dtype in (torch.float32, torch.bfloat16):
         low, high = extremes(torch.tensor([0.5, torch.nan, 2.0], dtype=dtype))

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import astuple
+from unittest.mock import Mock
 
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
 from calibrant import Predictions
-from calibrant.evaluation import _weights
+from calibrant.evaluation import _binned_draws, _weights
 from calibrant.evaluation._estimates import estimates
 from calibrant.evaluation._interval import inverted, percentile
 from calibrant.evaluation._largest_draws import LargestGapDraws
@@ -196,6 +198,23 @@ def test_the_size_of_a_block_does_not_change_what_a_row_does(
     # To the last bit or nearly: matrix products of other shapes add in another order.
     for name, estimate in estimates(chosen, ones, draws=40, level=0.9, seed=0).items():
         assert astuple(estimate) == pytest.approx(astuple(whole[name]), rel=1e-12, abs=1e-15)
+
+
+def test_where_zeros_would_be_too_many_rows_are_added_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logits, labels = sample(tied=True)
+    ones = torch.ones(N).double()
+    found = []
+    for most in (_binned_draws._MOST_ZEROS, 0):
+        monkeypatch.setattr(_binned_draws, "_MOST_ZEROS", most)
+        monkeypatch.setattr(torch.nn.functional, "one_hot", watched := Mock(wraps=one_hot))
+        rows = rows_of_predictions(Predictions(logits, labels), ones, 15)
+        chosen = {name: rows[name] for name in ("ece", "mce", "per_class_ece")}
+        found.append(estimates(chosen, ones, draws=40, level=0.9, seed=0))
+        assert watched.called == (most > 0)
+    for name, estimate in found[0].items():
+        assert astuple(found[1][name]) == pytest.approx(astuple(estimate), rel=1e-9, abs=1e-12)
 
 
 def test_percentiles_are_the_middle_of_the_draws() -> None:
