@@ -1,5 +1,6 @@
 """The price rises while held-out batches find too much confidence, in shares of a score's force."""
 
+from inspect import signature
 from itertools import cycle
 from math import copysign, exp, log
 from pathlib import Path
@@ -340,3 +341,18 @@ def test_a_run_goes_on_from_a_checkpoint_with_its_weight(tmp_path: Path) -> None
     resumed, same = interleaved(epochs=4, checkpoint=tmp_path / "run")
     assert same.value == weight.value
     assert_close(resumed.state_dict(), model.state_dict(), rtol=0, atol=0)
+
+
+def test_a_rule_has_a_number() -> None:
+    """Stored runs are told apart by it: whoever changes a default here, raises it."""
+    usual = {
+        "share": 0.25,
+        "least": 0.1,
+        "most": 2.0,
+        "agreement": 0.05,
+        "rate": 0.05,
+        "memory": 50.0,
+        "score": nll,
+    }
+    told = {name: each.default for name, each in signature(AdaptiveWeight).parameters.items()}
+    assert (told, AdaptiveWeight.rule) == (usual, 4)

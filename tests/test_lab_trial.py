@@ -50,6 +50,16 @@ def test_every_setting_is_part_of_its_identity() -> None:
     assert sliced.but(calibration_groups="sex").identity != sliced.identity
 
 
+def test_a_new_rule_of_the_adaptive_weight_makes_new_trials(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settled, adaptive = BASE.but(**ESD), {**ESD, "weight": "adaptive"}
+    before = BASE.but(**adaptive).identity, settled.identity
+    monkeypatch.setattr(cal.AdaptiveWeight, "rule", cal.AdaptiveWeight.rule + 1)
+    assert BASE.but(**adaptive).identity != before[0]
+    assert BASE.but(**ESD).identity == before[1]
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

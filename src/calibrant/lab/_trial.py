@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from ..recalibration import RECALIBRATORS
+from ..training import AdaptiveWeight
 
 Procedure = Literal["plain", "joint", "interleaved", "two_phase", "meta"]
 Optimiser = Literal["adamw", "sgd"]
@@ -179,8 +180,14 @@ class Trial:
 
     @cached_property
     def identity(self) -> str:
-        """Twelve letters that every equal trial has, on every machine."""
-        text = json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
+        """Twelve letters that every equal trial has, on every machine.
+
+        Trials of an adaptive weight are equal as long as its rule is.
+        """
+        told = self.to_dict()
+        if self.weight == "adaptive":
+            told["rule"] = AdaptiveWeight.rule
+        text = json.dumps(told, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from math import copysign, exp, isfinite, log, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -73,6 +73,10 @@ class AdaptiveWeight:
     Our own rule. Balancing losses by the sizes of their gradients: Chen et al., "GradNorm:
     Gradient Normalization for Adaptive Loss Balancing in Deep Multitask Networks", ICML 2018.
     """
+
+    # Raised whenever the rule or a default changes, so that nobody takes a stored run of an old
+    # one for what it would give today.
+    rule: ClassVar[int] = 4
 
     def __init__(
         self,
