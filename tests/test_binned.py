@@ -225,3 +225,29 @@ def test_debiased_weights_are_counts_that_need_not_be_whole() -> None:
     weights = torch.tensor([0.6, 0.6]).double()
     value = debiased_ece(confidence, outcome, bins=1, weights=weights)
     assert_close(value, torch.tensor(0.9).double())
+
+
+@pytest.mark.parametrize("binning", ["width", "mass"])
+@pytest.mark.parametrize("scale", [1e-300, 1 / 60, 0.1, 0.7, 2.5, 999.9])
+def test_weights_that_are_no_counts_are_proportions_to_the_debiased_error(
+    binning: str, scale: float, rng: torch.Generator
+) -> None:
+    confidence = torch.rand(60, generator=rng, dtype=torch.float64)
+    outcome = torch.bernoulli(confidence**3, generator=rng)
+    settings: dict[str, Any] = {"bins": 40, "binning": binning}  # many bins of a single sample
+    expected = debiased_ece(confidence, outcome, **settings)
+    assert expected > 0.05
+    alike = torch.full((60,), scale, dtype=torch.float64)
+    assert_close(debiased_ece(confidence, outcome, **settings, weights=alike), expected)
+    absent = torch.cat([alike, torch.zeros(5, dtype=torch.float64)])
+    more = torch.cat([confidence, confidence[:5]]), torch.cat([outcome, 1 - outcome[:5]])
+    assert_close(debiased_ece(*more, **settings, weights=absent), expected)
+
+
+def test_weights_of_any_unit_have_one_debiased_error(rng: torch.Generator) -> None:
+    confidence = torch.rand(60, generator=rng, dtype=torch.float64)
+    outcome = torch.bernoulli(confidence**3, generator=rng)
+    weights = torch.rand(60, generator=rng, dtype=torch.float64)
+    expected = debiased_ece(confidence, outcome, weights=weights)
+    for scale in (1e-3, 7.3, 1e4):
+        assert_close(debiased_ece(confidence, outcome, weights=scale * weights), expected)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from calibrant import CRITERIA, Criterion, Predictions, ks_error, nll, top_label
-from calibrant.evaluation._comparison import COMPARED, Difference, compare
+from calibrant.evaluation._comparison import COMPARED, Difference, _difference, compare
 from calibrant.evaluation._paired import Ray, paired_interval, paired_p_value
 from calibrant.evaluation._seeds import cohens_d, mean_and_sem, within_subject_sem
 from calibrant.evaluation._weights import multinomial_weights
@@ -52,6 +52,70 @@ def test_draws_are_shared_so_a_model_never_differs_from_itself(rng: torch.Genera
         assert 0.3 < row.p_value <= 1
         if name != "ece":  # whose truths are moved one at a time, so some width remains
             assert (row.low, row.high) == pytest.approx((0, 0), abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_a_model_and_itself_do_not_differ_in_any_row(
+    dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    logits, labels = world(60, rng)
+    logits = logits.to(dtype)
+    found = compare(logits, logits.clone(), labels, criteria=CRITERIA, draws=9)
+    for name, row in found.rows.items():
+        assert (row.difference, row.low, row.high, row.p_value) == (0, 0, 0, 1), name
+
+
+def test_the_same_numbers_in_two_types_are_the_same_model(rng: torch.Generator) -> None:
+    logits, labels = world(300, rng)
+    narrow = logits.float()
+    for pair in ((narrow, narrow.double()), (narrow.double(), narrow)):
+        for name, row in compare(*pair, labels, criteria=CRITERIA, draws=20).rows.items():
+            assert (row.difference, row.low, row.high, row.p_value) == (0, 0, 0, 1), name
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_is_no_alarm(seed: int) -> None:
+    logits, labels = world(400, torch.Generator().manual_seed(seed))
+    narrow = logits.float()
+    chances = narrow.softmax(dim=1), logits.softmax(dim=1)
+    for name in ("accuracy", "nll", "brier", "ece", "ks_error"):
+        only = {name: CRITERIA[name]}
+        told = compare(narrow, narrow + 1, labels, criteria=only, draws=50)[name]
+        given = compare(*chances, labels, criteria=only, probabilities=True, draws=50)[name]
+        for row in (told, given):
+            assert row.p_value == 1
+            assert row.low <= 0 <= row.high
+
+
+def test_equal_values_of_different_models_are_no_alarm_and_no_certainty() -> None:
+    right, wrong = [3.0, 0.0], [0.0, 3.0]
+    first, second = torch.tensor([right, wrong] * 30), torch.tensor([wrong, right] * 30)
+    labels = torch.zeros(60, dtype=torch.long)
+    for name, row in compare(first, second, labels, draws=50).rows.items():
+        assert row.p_value == 1, name
+        assert row.difference == pytest.approx(0, abs=1e-7)
+        assert row.low <= 0 <= row.high, name
+    assert row.low < row.high
+
+
+def test_a_bias_of_resamples_is_no_difference_where_none_was_seen() -> None:
+    always = torch.linspace(0.1, 0.3, 50, dtype=torch.float64)  # every resample above what was seen
+    row = _difference(0.2, 0.2, always, 0.95).beyond_rounding(1e-16)
+    assert row.p_value == 1
+    assert row.low <= 0 <= row.high
+    assert _difference(0.8, 0.2, always, 0.95).beyond_rounding(1e-16).p_value < 0.05
+
+
+def test_what_is_infinite_for_both_does_not_differ(rng: torch.Generator) -> None:
+    logits, labels = world(50, rng)
+    ruled_out = logits.clone()
+    ruled_out[7, labels[7]] = -torch.inf
+    only = {"nll": CRITERIA["nll"]}
+    same = compare(ruled_out, ruled_out.clone(), labels, criteria=only, draws=20)["nll"]
+    assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
+    worse = compare(ruled_out, logits, labels, criteria=only, draws=99)["nll"]
+    assert worse.low == worse.difference == worse.high == torch.inf
+    assert worse.p_value == pytest.approx(2 / 100)
 
 
 def test_interval_of_a_mean_is_that_of_the_paired_t_test(rng: torch.Generator) -> None:
@@ -143,7 +207,7 @@ def test_prints_within_eighty_columns_and_converts(predictions: Predictions) -> 
     assert len({len(line) for line in lines}) == 1
     assert len(lines[0]) <= 80
     for name, line in zip(["criterion", *found.rows], lines, strict=True):
-        assert name.startswith(line.split()[0])
+        assert name.startswith(line.split()[0].removesuffix("…"))
     assert json.loads(found.to_json()) == found.to_dict()
     assert found.to_dict()["rows"]["nll"]["first"] == nll(predictions).item()
     header, rule, *rows = found.to_markdown().splitlines()

@@ -137,16 +137,44 @@ def test_weight_zero_is_no_sample_and_a_common_factor_is_nothing() -> None:
         assert tripled[name].low == pytest.approx(masked[name].low, abs=1e-6), name
 
 
-@pytest.mark.parametrize("scale", [1e-120, 1e120])
+@pytest.mark.parametrize("scale", [1e-120, 1 / 150, 1e3, 1e120])
 def test_intervals_have_no_unit_of_weights(scale: float) -> None:
     logits, labels = world()
     weights = torch.rand(len(labels), dtype=torch.float64) + 0.5
     expected = evaluate(logits, labels, weights=weights, draws=20)
     found = evaluate(logits, labels, weights=scale * weights, draws=20)
     for name, row in expected.rows.items():
-        if name != "debiased_ece":  # for which weights are counts
+        if name != "debiased_ece" or scale < 1e15:  # beyond, all numbers are whole
             ends = (found[name].value, found[name].low, found[name].high)
             assert ends == pytest.approx((row.value, row.low, row.high), rel=1e-6, abs=1e-9)
+
+
+def test_weights_of_one_over_n_are_no_weights_in_any_row_or_group() -> None:
+    logits, labels = world()
+    logits, groups = 3 * logits, ["b" if k % 3 else "a" for k in range(150)]
+    alike = evaluate(logits, labels, groups=groups, draws=20)
+    found = evaluate(logits, labels, weights=torch.full((150,), 1 / 150), groups=groups, draws=20)
+    assert alike["debiased_ece"].value > 0.01
+    for one, other in ((found, alike), *((found.groups[x], alike.groups[x]) for x in "ab")):
+        for name, row in other.rows.items():
+            ends = (one[name].value, one[name].low, one[name].high)
+            assert ends == pytest.approx((row.value, row.low, row.high), rel=1e-5, abs=1e-7), name
+
+
+def test_whole_weights_are_counts_to_the_debiased_error() -> None:
+    logits, labels = world(60)
+    times = torch.arange(60) % 3
+    often = evaluate(logits.repeat_interleave(times, 0), labels.repeat_interleave(times), draws=5)
+    found = evaluate(logits, labels, weights=times, draws=5)
+    assert found["debiased_ece"].value == pytest.approx(often["debiased_ece"].value, rel=1e-6)
+
+
+def test_accuracy_is_exact_in_float32() -> None:
+    logits, labels = world()
+    share = int((logits.argmax(dim=1) == labels).sum()) / 150
+    assert evaluate(logits, labels, draws=2)["accuracy"].value == share
+    sure, right = torch.full((150,), 0.6), logits.argmax(dim=1) == labels
+    assert evaluate_events(sure, right, draws=2)["accuracy"].value == share
 
 
 def test_events_have_the_rows_that_need_no_more_and_agree_with_scikit_learn() -> None:
@@ -213,7 +241,7 @@ def test_prints_a_table_of_at_most_eighty_columns(evaluation: Evaluation) -> Non
     lines = str(evaluation).splitlines()
     assert max(map(len, lines)) <= 80
     assert all(any(line.startswith(name) for line in lines) for name in ROWS)
-    assert f"worst gap: {evaluation.worst_group}" in str(evaluation)
+    assert f" in {evaluation.worst_group}, " in lines[-1]
     long = evaluate(*world(9), draws=2, groups=["x" * 200] * 9)
     assert max(map(len, str(long).splitlines())) <= 80
 

@@ -235,15 +235,16 @@ def test_ignored_positions_are_left_out(rng: torch.Generator) -> None:
 def test_one_pass_serves_every_statistic_and_keeps_nothing_but_the_logits(
     rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from calibrant.kernels import _row_statistics, _rows
+    from calibrant.kernels import _rows
 
     passes: list[int] = []
+    statistics = _rows.statistics
 
     def counted(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         passes.append(len(logits))
-        return _rows.statistics(logits, labels)
+        return statistics(logits, labels)
 
-    monkeypatch.setattr(_row_statistics, "statistics", counted)
+    monkeypatch.setattr(_rows, "statistics", counted)
     logits = torch.randn(9, 40, generator=rng).to(DEVICE).requires_grad_()
     kept: list[Tensor] = []
 

@@ -1,5 +1,6 @@
 """Every kind of figure is drawn from rows, and not drawn where there is nothing to draw."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from calibrant.lab import (
     write_results,
 )
 from calibrant.lab.figures import FIGURES, draw
+from calibrant.lab.figures._draw import _pyplot
 
 MMCE = {"procedure": "joint", "calibration": "mmce", "weight": 1.0}
 SETTINGS: dict[str, dict[str, Any]] = {
     "settings": {"settings": ("weight",), "column": "ece20"},
     "cumulative": {"conditions": ("none", "temperature")},
-    "shift": {"columns": ("accuracy", "ece20"), "conditions": ("none", "temperature")},
+    "shift": {"panels": (("ECE",), ("ECE", "ECE after TS"))},
     "bars": {"column": "ECE"},
     "effect": {"primaries": ("NLL",), "columns": ("ECE",)},
     "correlation": {"across": "ece15", "up": "dece"},
@@ -35,17 +37,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def study(kind: str) -> Study:
     trained = kind not in ("membership", "uncertainty")
+    own = {"shift": (1, 5)} if kind == "shift" else {}
     return Study(
         title="A figure",
         paper="",
         place="Figure 0",
         arms={"NLL": Arm(), "NLL + MMCE": Arm(MMCE, (Stage("weight", (1.0, 2.0)),))},
-        columns={"ECE": Column("ece20")},
+        columns={"ECE": Column("ece20"), "ECE after TS": Column("ece20", after="temperature")},
         rule=Rule("ece20", margin=0.015, baseline="NLL"),
-        budgets={"quick": Budget((("digits", "mlp"),), seeds=2)} if trained else {},
+        budgets={"quick": Budget((("digits", "mlp"),), 2, own)} if trained else {},
         figure=kind,
         figure_settings=SETTINGS.get(kind, {}),
     )
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """No figure of a test stays open."""
+    yield
+    _pyplot().close("all")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +63,7 @@ def row(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A real row, and beside it what only other data and procedures give."""
     trial = Trial("digits", "mlp", epochs=1, batch=64, history_every=1)
     found = run_trial(trial, None, Store(tmp_path_factory.mktemp("store")))
-    shift = {"fog": {str(severity): found["test"] for severity in (1, 5)}}
+    shift = {name: {"1": found["test"], "5": found["test"]} for name in ("fog", "snow")}
     return found | {"shift": shift, "coefficients": {"edges": [0.0, 1.0, 2.0], "counts": [3, 4]}}
 
 
@@ -103,3 +113,96 @@ def test_a_run_that_diverged_with_null_figures_does_not_stop_a_figure(
     written = write_results("a", study(kind), "quick", rows, tmp_path)
     assert tmp_path / "a-quick.png" in written
     assert '"ece20": null' in (tmp_path / "a-quick.jsonl").read_text()  # as it was stored
+
+
+ARMS = {f"NLL + measure {place}": Arm({"lr": 0.001 * (place + 1)}) for place in range(16)}
+MANY = Study(
+    title="Many",
+    paper="",
+    place="",
+    arms=ARMS,
+    columns={"Acc.": Column("accuracy"), "ECE after TS": Column("ece20", after="temperature")},
+    budgets={"quick": Budget((("cifar10", "mlp"), ("cifar100", "mlp")), 3, {"shift": (1, 3)})},
+    figure="shift",
+    figure_settings={"panels": (("Acc.",), ("ECE after TS",))},
+)
+
+
+def figures(accuracy: float, ece: float) -> dict[str, Any]:
+    return {"none": {"accuracy": accuracy}, "temperature": {"ece20": ece}}
+
+
+def drawn_under_shift(study: Study, rows: dict[str, Any]) -> Any:
+    current = plan("many", study, study.budgets["quick"], rows)
+    return FIGURES["shift"](_pyplot(), study, current, rows, ["cifar10", "cifar100"])
+
+
+def many_rows(data: str, seeds: int = 3) -> dict[str, Any]:
+    """Rows of every arm, each a point below the one before; a point more for each seed."""
+    rows = {}
+    for (own, arm), trials in plan("many", MANY, MANY.budgets["quick"], {}).finals.items():
+        for trial in trials[:seeds] if own == data else []:
+            a, e = 0.9 - 0.01 * list(ARMS).index(arm) + 0.01 * trial.seed, 0.02
+            rows[trial.identity] = {
+                "test": figures(a, e),
+                "shift": {
+                    "fog": {"1": figures(a - 0.1, e + 0.1), "3": figures(a - 0.2, e + 0.3)},
+                    "snow": {"1": figures(a - 0.3, e + 0.2), "3": figures(a - 0.4, e + 0.5)},
+                },
+            }
+    return rows
+
+
+def test_points_under_shift_are_means_over_corruptions_and_seeds() -> None:
+    figure = drawn_under_shift(MANY, many_rows("cifar10"))
+    accuracy, error = figure.axes
+    (line, _, (bars,)) = accuracy.containers[2]
+    assert [round(x) for x in line.get_xdata()] == [0, 1, 3]  # 0 is the test split itself
+    assert list(line.get_ydata()) == pytest.approx([89, 69, 59])
+    below, above = bars.get_segments()[0][:, 1]
+    assert (below, above) == pytest.approx((88, 90))  # a standard deviation of seeds each way
+    assert list(error.containers[2][0].get_ydata()) == pytest.approx([2, 17, 42])
+    assert (accuracy.get_ylabel(), error.get_ylabel()) == ("Acc., %", "ECE after TS, %")
+
+
+def test_sixteen_arms_under_shift_can_be_told_apart() -> None:
+    figure = drawn_under_shift(MANY, many_rows("cifar10"))
+    lines = [container[0] for container in figure.axes[0].containers]
+    assert len({line.get_color() for line in lines}) == 16
+    for severity in range(3):  # side by side, and nearer to their own severity than to another
+        places = [line.get_xdata()[severity] for line in lines]
+        assert sorted(set(places)) == places
+        assert max(places) - min(places) < 1
+
+
+def test_legend_and_heading_under_shift_cover_nothing() -> None:
+    figure = drawn_under_shift(MANY, many_rows("cifar10") | many_rows("cifar100"))
+    heading = figure.suptitle("Many")
+    figure.canvas.draw()
+    title = figure.axes[0].title.get_window_extent()
+    assert not heading.get_window_extent().overlaps(title)
+    for axis in figure.axes:
+        legend = axis.get_legend().get_window_extent()
+        assert not any(legend.overlaps(other.get_window_extent()) for other in figure.axes)
+        assert figure.bbox.x1 >= legend.x1
+        assert [text.get_text() for text in axis.get_legend().get_texts()] == list(ARMS)
+
+
+def test_data_sets_of_which_nothing_was_shifted_have_no_panel() -> None:
+    rows = many_rows("cifar100")
+    assert [axis.get_title() for axis in drawn_under_shift(MANY, rows).axes] == ["cifar100"] * 2
+    both = rows | many_rows("cifar10", seeds=1)
+    titles = [axis.get_title() for axis in drawn_under_shift(MANY, both).axes]
+    assert titles == ["cifar10"] * 2 + ["cifar100"] * 2
+    as_it_was = {identity: {"test": row["test"]} for identity, row in rows.items()}
+    assert drawn_under_shift(MANY, as_it_was) is None
+
+
+def test_a_panel_of_two_columns_names_them_beside_the_arm(row: dict[str, Any]) -> None:
+    own = study("shift")
+    rows = rows_of("shift", row)
+    current = plan("a", own, own.budgets["quick"], rows)
+    figure = FIGURES["shift"](_pyplot(), own, current, rows, ["digits"])
+    labels = [[text.get_text() for text in axis.get_legend().get_texts()] for axis in figure.axes]
+    assert labels[0] == ["NLL", "NLL + MMCE"]
+    assert labels[1][:2] == ["NLL: ECE", "NLL: ECE after TS"]

@@ -24,10 +24,10 @@ from calibrant.lab import (
     render,
 )
 from calibrant.lab._parts import criterion_of
-from calibrant.lab._render import value_of
 from calibrant.lab._store import read_lines
 from calibrant.lab._study import published
 from calibrant.lab._trial import Trial
+from calibrant.lab._values import value_of
 from calibrant.lab.data import DATASETS
 from calibrant.lab.figures import FIGURES
 from calibrant.lab.models import MODELS
@@ -72,6 +72,8 @@ def test_every_study_holds_together(name: str) -> None:
         }
         assert column.split in {"test", "validation", "train", *parts}
     assert study.figure is None or study.figure in FIGURES
+    for panel in study.figure_settings.get("panels", ()):
+        assert set(panel) <= study.columns.keys()
     assert study.budgets or study.figure in ("membership", "uncertainty")
 
 

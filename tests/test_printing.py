@@ -1,12 +1,16 @@
 """Numbers as people see them: decimals, one way everywhere, and no zero with a sign."""
 
+import json
 import re
 from dataclasses import replace
+from math import inf, nan
 
+import numpy as np
 import pytest
 import torch
 
 import calibrant as cal
+from calibrant._text import width
 from calibrant.demo._show import cell as demo_cell
 from calibrant.evaluation import _table as table
 from calibrant.lab._render import _cell
@@ -109,3 +113,125 @@ def test_a_value_outside_its_interval_is_marked_and_explained() -> None:
     assert max(map(len, lines)) <= 80
     alone = cal.Evaluation({"ece": within}, 50, {"draws": 1000})
     assert "*" not in str(alone)
+
+
+HOSTILE = [
+    "two\nlines",
+    "tab\there",
+    "漢字漢字",
+    "e\u0301te\u0301",
+    "\x1b[31mred",
+    "x" * 200,
+    "漢" * 99,
+]
+
+
+@pytest.fixture(scope="module")
+def hostile() -> cal.Evaluation:
+    rng = torch.Generator().manual_seed(0)
+    logits, labels = torch.randn(70, 3, generator=rng), torch.randint(3, (70,), generator=rng)
+    return cal.evaluate(logits, labels, groups=np.array(HOSTILE)[np.arange(70) % 7], draws=2)
+
+
+def test_hostile_names_keep_to_their_columns(hostile: cal.Evaluation) -> None:
+    lines = str(hostile).splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("group"))
+    table, after = lines[start : start + 8], lines[start + 8 :]
+    assert len({width(line) for line in table}) == 1
+    assert max(map(width, lines)) <= 80
+    assert len(after) == 1
+    for name in ("two\\nlines", "tab\\there", "\\x1b[31mred", "漢字漢字"):
+        assert any(line.startswith(f"{name}  ") for line in table)
+    cells = hostile._repr_html_()
+    assert "two\\nlines" in cells
+    assert "\x1b" not in cells
+
+
+def test_the_worst_gap_says_of_what_and_against_what(hostile: cal.Evaluation) -> None:
+    group, gap = hostile.worst_group, hostile.worst_gap
+    assert group is not None
+    assert gap is not None
+    said = str(hostile).splitlines()[-1]
+    assert said.startswith(f"worst gap: ece {table.number(gap.value)} in ")
+    assert said.endswith(f", {table.number(hostile['ece'].value)} in all samples")
+    assert hostile.to_markdown().splitlines()[-1] == table.as_it_is(said)
+    assert said in hostile._repr_html_()
+    kept = hostile.to_dict()["worst_gap"]
+    assert (kept["group"], kept["row"], kept["value"]) == (group, "ece", gap.value)
+    assert kept["of_all"] == hostile["ece"].value
+
+
+def test_hostile_criteria_keep_to_their_columns() -> None:
+    logits, labels = torch.eye(3).repeat(9, 1), torch.arange(27) % 2
+    criteria = {name: cal.CRITERIA["nll"] for name in HOSTILE}
+    found = cal.compare(2 * logits, logits, labels, criteria=criteria, draws=5)
+    lines = str(found).splitlines()
+    assert len(lines) == 8
+    assert {width(line) for line in lines} == {width(lines[0])}
+    assert width(lines[0]) <= 80
+
+
+def test_numbers_are_never_cut_to_make_room_for_a_name() -> None:
+    row = ["x" * 60, *["-123,456.7890"] * 5]
+    assert table.plain(["name", *"abcde"], [row]).endswith("  -123,456.7890" * 5)
+    assert table.plain(["name", *"abcde"], [row]).splitlines()[1].startswith("xxxx…")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a|b", r"a\|b"),
+        ("a\\|b", r"a\\\|b"),
+        ("two\nlines", r"two\\nlines"),
+        ("<unk>", r"\<unk>"),
+        ("*bold*", r"\*bold\*"),
+        ("`code`", r"\`code\`"),
+        ("< 0.0001", "< 0.0001"),
+        ("ece_l2", "ece_l2"),
+    ],
+)
+def test_a_name_is_itself_in_markdown(name: str, shown: str) -> None:
+    assert table.markdown(["group", "n"], [[name, "1"]]).splitlines()[2] == f"| {shown} | 1 |"
+    row = cal.Evaluation({name: cal.Estimate(0.1, 0.0, 0.2, 9)}, 50, {"draws": 9})
+    assert f"\n| {shown} | 0.1000 | " in row.to_markdown()
+    compared = cal.compare(
+        torch.eye(3), torch.eye(3), torch.arange(3), criteria={name: cal.nll}, draws=2
+    )
+    assert f"\n| {shown} | " in compared.to_markdown()
+
+
+def test_what_is_outside_its_interval_is_no_list_in_markdown() -> None:
+    found = cal.Evaluation({"mce": cal.Estimate(0.3, 0.0, 0.2, 9)}, 50, {"draws": 9})
+    assert not re.search(r"^\* ", found.to_markdown(), flags=re.MULTILINE)
+
+
+def test_every_part_of_a_score_is_printed() -> None:
+    sure, right = torch.tensor([0.9, 0.9, 0.6, 0.6]), torch.tensor([1.0, 0.0, 1.0, 0.0])
+    found = cal.decompose((sure, right))
+    for text in (str(found), repr(found), found._repr_html_(), str(found.brier)):
+        for part in ("score", "calibration", "refinement", "uncertainty", "discrimination"):
+            assert part in text
+        assert table.number(found.brier.calibration) in text
+    assert max(map(len, str(found).splitlines())) <= 80
+    assert str(found).splitlines()[1].split() == [
+        "brier",
+        *(table.number(x) for x in found.to_dict()["brier"].values()),
+    ]
+
+
+def test_json_has_no_word_for_infinity() -> None:
+    endless = cal.Estimate(inf, nan, -inf, 9)
+    found = cal.Evaluation({"nll": endless, "ece": cal.Estimate(0.1, 0.0, 0.2, 9)}, 50, {})
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    kept = json.loads(found.to_json(), parse_constant=refuse)
+    assert kept["rows"]["nll"] == {"value": None, "low": None, "high": None, "draws": 9}
+    read = cal.Evaluation.from_dict(kept)
+    assert read["ece"] == found["ece"]
+    assert np.isnan([read["nll"].value, read["nll"].low, read["nll"].high]).all()
+    logits = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, -inf]])
+    compared = cal.compare(logits, logits.clamp(min=-9), torch.tensor([0, 1, 1]), draws=9)
+    kept = json.loads(compared.to_json(), parse_constant=refuse)["rows"]["nll"]
+    assert (kept["first"], kept["difference"]) == (None, None)

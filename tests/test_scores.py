@@ -112,6 +112,25 @@ def test_accuracy_is_the_share_of_right_answers(predictions: Predictions) -> Non
     assert_close(accuracy(predictions), right)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_accuracy_is_exact_whatever_the_precision_of_the_logits(dtype: torch.dtype) -> None:
+    logits, labels = torch.eye(2, dtype=dtype)[[0] * 70], torch.arange(70) % 7 // 6
+    assert accuracy(Predictions(logits, labels)).item() == 60 / 70
+    assert accuracy(Predictions.from_probabilities(logits, labels)).item() == 60 / 70
+    assert accuracy(Predictions.from_probabilities(logits[:, 1], labels)).item() == 60 / 70
+    weights = torch.full((70,), 0.3)
+    weighted = accuracy(Predictions(logits, labels, weights=weights)).item()
+    assert weighted == pytest.approx(60 / 70, rel=1e-15)
+
+
+def test_accuracy_of_many_is_counted_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, labels = torch.eye(2)[[0] * 70], torch.arange(70) % 7 // 6
+    monkeypatch.setattr("calibrant.predictions._rows._EXACT", 8)
+    monkeypatch.setattr("calibrant.predictions._of_chances._PART", 9)
+    assert accuracy(Predictions(logits, labels)).item() == 60 / 70
+    assert accuracy(Predictions.from_probabilities(logits[:, 1], labels)).item() == 60 / 70
+
+
 def test_means_are_weighted(predictions: Predictions, rng: torch.Generator) -> None:
     weights = torch.rand(200, generator=rng, dtype=torch.float64)
     weighted = Predictions(predictions.logits, predictions.labels, weights=weights)

@@ -240,25 +240,35 @@ nan, inf = float("nan"), float("inf")
 @pytest.mark.parametrize(
     ("log", "sentence"),
     [
-        (GOOD | {"prob_0": [0.5, None, 1.0]}, r"must have a value in every row .* got 1 rows"),
-        (GOOD | {"label": [0, None, 1]}, r"of its probabilities and of 'label'; got 1 rows"),
+        (GOOD | {"prob_0": [0.5, None, 1.0]}, r"must have a value .* none in 'prob_0' where label"),
+        (GOOD | {"label": [0, None, 1]}, r"of 'label'; got none in 'label', the only such row\."),
         (GOOD | {"label": [0, 2, 1]}, r"between 0 and 1, since probabilities have 2 .* got 2 in"),
         (GOOD | {"label": [0, -100, 1]}, r"labels must lie between 0 and 1.* got -100 in 'label'"),
-        (GOOD | {"prob_0": [0.5, nan, 1.0]}, r"probabilities must hold numbers; got NaN.* 1 rows"),
-        (GOOD | {"prob_0": [0.5, 0.3, 1.0]}, r"each row must sum to one; .* a row off by 0.1\."),
+        (
+            GOOD | {"prob_0": [0.5, nan, 1.0]},
+            r"got NaN in 'prob_0' where label is 1, the only such",
+        ),
+        (GOOD | {"prob_0": [0.5, 0.3, 1.0]}, r"must sum to one; .* a sum of 1.1 where label is 1"),
         (
             GOOD | {"prob_0": [1.5, 0.2, 1], "prob_1": [-0.5, 0.8, 0]},
             r"got values from -0.5 to 1.5",
         ),
-        (EVENTS | {"confidence": [0.5, 90.0, 1.0]}, r"between 0 and 1; got 0.5 to 90. For percent"),
-        (EVENTS | {"confidence": [0.5, -0.1, 1.0]}, r"between 0 and 1; got -0.1 to 1"),
+        (EVENTS | {"confidence": [0.5, 90.0, 1.0]}, r"got 90 where outcome is 1, .* For percent"),
+        (EVENTS | {"confidence": [0.5, -0.1, 1.0]}, r"between 0 and 1; got -0.1 where"),
         (EVENTS | {"confidence": [0.5, nan, 1.0]}, r"confidence must hold numbers; got NaN"),
         (EVENTS | {"confidence": [None, 0.5, 1.0]}, r"must have a value in every row"),
-        (EVENTS | {"outcome": [0, 2, 1]}, r"outcome must be 0 or 1.* got 0 to 2 in 'outcome'"),
+        (EVENTS | {"outcome": [0, 2, 1]}, r"outcome must be 0 or 1.* got 2 in 'outcome', the"),
         (EVENTS | {"outcome": [0, 0.5, 1]}, r"outcome must be 0 or 1"),
-        ({"logit": [1.0, inf], "label": [0, 1]}, r"logits must hold numbers; got NaN, or infinity"),
+        ({"logit": [1.0, inf], "label": [0, 1]}, r"must hold numbers; got infinity in 'logit' wh"),
+        (
+            {"logit_0": [1.0, -inf], "logit_1": [0.0, -inf], "label": [0, 1]},
+            r"got minus infinity in every class where label is 1",
+        ),
         ({"logits": [[1.0, 2.0], [1.0]], "label": [0, 1]}, r"'logits' must have one length"),
-        ({"logits": [[1.0, 2.0], [1.0, 2.0, 3.0]], "label": [0, 1]}, r"got 1 rows of another"),
+        (
+            {"logits": [[1.0, 2.0], [1.0, 2.0, 3.0]], "label": [0, 1]},
+            r"another than that of the first where label is 1",
+        ),
         (
             {"logit_0": [0.5, 0.2], "logit_1": [0.5, 0.8], "label": [0, 1]},
             r"got rows that are probabilities: .* Name them with probabilities=",
@@ -285,6 +295,60 @@ def test_nan_is_seen_in_files_whose_statistics_leave_it_out(
     pq.write_table(pa.table(log), tmp_path / "log.parquet")
     with pytest.raises(ValueError, match=r"must hold numbers; got NaN"):
         summarise_table(tmp_path / "log.parquet")
+
+
+BROKEN: dict[str, list[Any]] = {
+    "logit_0": [1.0, 2.0, nan, nan],
+    "logit_1": [0.5, nan, 1.0, 0.0],
+    "label": [0, 1, 1, 0],
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({}, r"'logit_[01]' where label is [01], one of 3 such rows\."),
+        ({"user_id": [4, 3, 2, 1], "note": list("wxyz")}, r"'logit_0' where user_id is 1, the fi"),
+        ({"note": ["", "z", "y\n", "漢字"]}, r"'logit_0' where note is 'y\\n', the first of 3"),
+        ({"a": [9, 3, 3, 3], "b": list("xyxx"), "c": [0, 1, 2, 1], "d": [1] * 4},
+         r"'logit_0' where a is 3 and b is 'x' and c is 1, the first of 3 such rows\."),
+    ],
+)  # fmt: skip
+def test_a_row_that_will_not_do_is_named_by_what_tells_it_from_others(
+    more: dict[str, list[Any]], place: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"logits must hold numbers; got NaN in {place}"):
+        summarise_table(as_table(BROKEN | more))
+
+
+def test_a_row_of_a_file_that_will_not_do_is_named_by_its_number(tmp_path: Path) -> None:
+    whole = pa.table(BROKEN | {"id": [1, 2, 3, 4]})
+    pq.write_table(whole.slice(0, 1), tmp_path / "a.parquet")
+    pq.write_table(whole.slice(1), tmp_path / "b.parquet")
+    place = r"'logit_1' in row 0 \(counted from 0\) of b\.parquet, the first of 3 such rows"
+    with pytest.raises(ValueError, match=f"got NaN in {place}"):
+        summarise_table(tmp_path / "*.parquet")
+    taken = whole.append_column("filename", [list("wxyz")])
+    pq.write_table(taken, tmp_path / "c.parquet")
+    with pytest.raises(ValueError, match="got NaN in 'logit_1' where id is 2, the first of 3"):
+        summarise_table(tmp_path / "c.parquet")
+
+
+def test_an_entry_of_an_array_is_named() -> None:
+    log = {"logits": [[1.0, 2.0], [1.0, nan]], "label": [0, 1], "id": ["a", "b"]}
+    with pytest.raises(ValueError, match=r"got NaN in 'logits\[1\]' where id is 'b', the only"):
+        summarise_table(as_table(log))
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves sockets to the collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_spark_names_a_row_that_will_not_do(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table(BROKEN | {"id": list("wxyz")}), tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match="got NaN in 'logit_1' where id is 'x', the first of 3"):
+        summarise_table(spark.read_parquet(tmp_path / "log.parquet"))
+    pq.write_table(pa.table(GOOD | {"prob_1": [0.5, 0.8, None]}), tmp_path / "void.parquet")
+    with pytest.raises(ValueError, match="got none in 'prob_1' where label is 0, the only such"):
+        summarise_table(spark.read_parquet(tmp_path / "void.parquet"))
 
 
 def test_rows_of_zeros_and_a_one_may_be_logits() -> None:

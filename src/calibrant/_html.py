@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
+from ._text import shown
+
 # Greys that can be read on white and on black, and no background of its own.
 _CELL = "padding:.15em .8em;border-bottom:1px solid rgba(128,128,128,.35);"
 _PAGE = """<!DOCTYPE html>
@@ -72,5 +74,5 @@ def _cell(kind: str, scope: str, text: str, place: int) -> str:
     about = f" scope='{scope}'" if scope else ""
     return (
         f"<{kind}{about} style='{_CELL}{weight}text-align:{side}'>"
-        f"<bdi>{escape(text)}</bdi></{kind}>"
+        f"<bdi>{escape(shown(text))}</bdi></{kind}>"
     )

@@ -22,6 +22,8 @@ class Score(Generic[Settings]):
 
     - `row_by_row`: whether the number of a sample depends on that sample alone, so that the mean of
       many may be taken of some after others. What looks at the whole batch must not say so.
+    - `share`: whether the number of a sample is 0 or 1. The mean is then a share, which is exact:
+      in double precision whatever the logits.
 
     >>> predictions = Predictions(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
     >>> nll(predictions)
@@ -35,8 +37,9 @@ class Score(Generic[Settings]):
         per_sample: Callable[Concatenate[Predictions, Settings], Tensor],
         *,
         row_by_row: bool = False,
+        share: bool = False,
     ) -> None:
-        self.per_sample, self.row_by_row = per_sample, row_by_row
+        self.per_sample, self.row_by_row, self.share = per_sample, row_by_row, share
         update_wrapper(self, per_sample)
 
     __name__: str
@@ -56,7 +59,9 @@ class Score(Generic[Settings]):
         # Settings may be of the whole batch too.
         row_by_row = self.row_by_row and not (args or settings)
         return predictions.mean_of(
-            lambda each: self.per_sample(each, *args, **settings), row_by_row=row_by_row
+            lambda each: self.per_sample(each, *args, **settings),
+            row_by_row=row_by_row,
+            share=self.share,
         )
 
 
@@ -65,6 +70,13 @@ def _of_rows(
 ) -> Score[Settings]:
     """A score whose numbers know nothing of each other."""
     return Score(per_sample, row_by_row=True)
+
+
+def share_of_rows(
+    per_sample: Callable[Concatenate[Predictions, Settings], Tensor],
+) -> Score[Settings]:
+    """The same, each number being 0 or 1."""
+    return Score(per_sample, row_by_row=True, share=True)
 
 
 @_of_rows
@@ -190,9 +202,12 @@ def confidence_penalty(predictions: Predictions, *, weight: float = 0.1) -> Floa
     return -predictions.true_log_prob - weight * predictions.entropy
 
 
-@_of_rows
+@share_of_rows
 def accuracy(predictions: Predictions) -> Float[Tensor, " n"]:
-    """Share of predictions that are right. A step function: it has no gradient to follow."""
+    """Share of predictions that are right. A step function: it has no gradient to follow.
+
+    Given in double precision, in which it is the count divided by the number of samples.
+    """
     return predictions.correct
 
 

@@ -30,3 +30,4 @@ from ._tensors import is_readable as is_readable
 from ._tensors import is_transformed as is_transformed
 from ._tensors import is_transforming as is_transforming
 from ._tensors import numbers_of as numbers_of
+from ._tensors import widest as widest

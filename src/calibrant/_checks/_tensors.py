@@ -17,6 +17,11 @@ _OF_NUMPY = {
 _FEW = 2**22
 
 
+def widest(device: torch.device) -> torch.dtype:
+    """The widest floating-point type of a device."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def is_transformed(x: Tensor) -> bool:
     """Whether `x` stands in for a tensor inside `vmap`, `grad` or another function transform."""
     return bool(torch._C._functorch.is_functorch_wrapped_tensor(x))

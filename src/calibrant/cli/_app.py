@@ -9,6 +9,7 @@ import typer
 
 from .. import __version__
 from .._checks import did_you_mean
+from .._text import shown
 from ._apply import APPLY_EXAMPLES, apply
 from ._compare import COMPARE_EXAMPLES, compare
 from ._demo import DEMO_EXAMPLES, demo
@@ -97,5 +98,5 @@ def _mistyped(wrong: Any) -> str:
 
 
 def _refuse(sentence: str) -> int:
-    print(f"calibrant: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"calibrant: {shown(' '.join(sentence.split()))}", file=sys.stderr)
     return 2

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from .._json import as_json
 from ..logs import recalibrate_log
 from ..recalibration import Recalibrator
 from . import _options as options
-from ._output import as_json, check_apart, check_writable, write
+from ._output import check_apart, check_writable, write
 from ._progress import reading
 
 APPLY_EXAMPLES = """

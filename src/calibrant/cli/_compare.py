@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 from torch import Tensor
 
+from .._json import as_json
+from .._text import shown
 from ..criteria import Criterion
 from ..evaluation import Comparison
 from ..evaluation import compare as compared
@@ -19,7 +21,7 @@ from ..scores import SCORES
 from . import _options as options
 from ._limits import crossed, parse_limits
 from ._named import check_named
-from ._output import Format, as_json, write
+from ._output import Format, wrapped, write
 from ._progress import reading, working
 
 COMPARE_EXAMPLES = """
@@ -126,6 +128,6 @@ def _chances(told: Batch) -> Tensor:
 
 def _heading(a: Path, b: Path, found: Comparison) -> str:
     return (
-        f"first {a.name}, second {b.name}\n"
+        f"{wrapped(f'first {shown(a.name)}, second {shown(b.name)}')}\n"
         f"{found.n:,} samples, {found.draws:,} draws, {found.level:.0%} intervals"
     )

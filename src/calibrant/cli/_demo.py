@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from .._json import as_json
 from . import _options as options
-from ._output import as_json, check_writable, write
+from ._output import check_writable, write
 from ._progress import working
 
 DEMO_EXAMPLES = """

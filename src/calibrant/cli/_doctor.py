@@ -10,7 +10,8 @@ import torch
 import typer
 
 from .. import __version__
-from ._output import as_json, write
+from .._json import as_json
+from ._output import write
 
 DOCTOR_EXAMPLES = """
 \b

@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
+from .._json import as_json
+from .._text import shown
 from ..evaluation import Summary, calibration_tests
 from ..logs import Batch, PredictionLog
 from ..logs._batch import joined
 from ..report._rows import draws_for
 from . import _options as options
 from ._limits import crossed, parse_limits
-from ._output import Format, as_json, check_writable, write
+from ._output import Format, check_writable, write
 from ._progress import reading, working
 from ._results import Resampled, Streamed
 
@@ -137,4 +139,4 @@ def _streamed(log: PredictionLog, bins: int, *, asked: bool) -> Streamed:
 
 def _heading(log: PredictionLog) -> str:
     of = "confidence and outcome" if log.classes is None else f"{log.columns.kind}"
-    return f"{log.path.name}: {of}" + (f" of {log.classes} classes" if log.classes else "")
+    return f"{shown(log.path.name)}: {of}" + (f" of {log.classes} classes" if log.classes else "")

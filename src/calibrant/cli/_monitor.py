@@ -7,13 +7,14 @@ from typing import Annotated, Any
 import torch
 import typer
 
+from .._json import as_json
 from ..evaluation import CalibrationMonitor, Summary, Watched
 from ..evaluation import _table as table
 from ..evaluation._bets import DIRECTIONS, growth
 from ..evaluation._events import events
 from ..logs import Batch, PredictionLog
 from . import _options as options
-from ._output import Format, as_json, write
+from ._output import Format, write
 from ._progress import reading
 from ._times import beginning, parse_length, window_of
 

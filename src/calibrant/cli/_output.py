@@ -1,12 +1,9 @@
 """A result as text, on the standard output or in a file."""
 
-import json
-import math
 import re
 from enum import StrEnum
 from pathlib import Path
 from textwrap import fill
-from typing import Any
 
 from .._writing import written_whole
 
@@ -17,26 +14,6 @@ class Format(StrEnum):
     table = "table"
     markdown = "markdown"
     json = "json"
-
-
-def as_json(result: Any) -> str:
-    """What is not a finite number becomes null, since JSON has no word for it.
-
-    >>> print(as_json({"nll": math.inf, "ece": 0.05}))
-    {
-      "nll": null,
-      "ece": 0.05
-    }
-    """
-    return json.dumps(_plain(result), indent=2, allow_nan=False)
-
-
-def _plain(x: Any) -> Any:
-    if isinstance(x, dict):
-        return {str(name): _plain(value) for name, value in x.items()}
-    if isinstance(x, list | tuple):
-        return [_plain(value) for value in x]
-    return None if isinstance(x, float) and not math.isfinite(x) else x
 
 
 def wrapped(text: str) -> str:

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
+from .._json import as_json
 from ..recalibration import RECALIBRATORS, FitReport, Recalibrator
 from . import _options as options
 from ._limits import crossed, parse_limits
 from ._named import check_named
-from ._output import as_json, check_apart, check_writable, write
+from ._output import check_apart, check_writable, write
 from ._progress import reading, working
 
 RECALIBRATE_EXAMPLES = """

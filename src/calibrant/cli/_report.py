@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from .._json import as_json
+from .._text import shown
 from ..logs import PredictionLog
 from ..report._models import MOST_MODELS
 from ..report._settings import Settings
@@ -27,7 +29,7 @@ from ._options import (
     column,
     opened,
 )
-from ._output import as_json, check_writable, wrapped, write
+from ._output import check_writable, wrapped, write
 from ._report_files import Say, class_names_of, names_of, source
 
 REPORT_EXAMPLES = """
@@ -113,8 +115,8 @@ def _steps() -> Iterator[Say | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    with Console(stderr=True).status("reading") as shown:
-        yield lambda what: shown.update(escape(what))
+    with Console(stderr=True).status("reading") as line:
+        yield lambda what: line.update(escape(what))
 
 
 def _typed() -> bool:
@@ -123,5 +125,5 @@ def _typed() -> bool:
 
 
 def _said(found: Report) -> str:
-    lines = [wrapped(f"{name}: {said.sentence}") for name, said in found.verdicts.items()]
+    lines = [wrapped(f"{shown(name)}: {said.sentence}") for name, said in found.verdicts.items()]
     return "\n".join([*lines, f"The report is in {found.path}"])

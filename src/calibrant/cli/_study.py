@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .._json import as_json
 from ..lab import (
     STUDIES,
     Engine,
@@ -20,7 +21,7 @@ from ..lab import (
 )
 from ..lab import plan as plan_of
 from ..lab import render as page_of
-from ._output import as_json, write
+from ._output import write
 from ._study_choice import devices, restricted, study_called, trials
 
 _EXAMPLES = {

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from .._json import as_json
 from ..lab import Trial
 from ..lab.data import DATASETS
 from ..lab.models import MODELS
 from ._named import check_named
-from ._output import as_json, write
+from ._output import write
 from ._study_choice import devices
 from ._typed_trial import run, settings_of, weight_of
 

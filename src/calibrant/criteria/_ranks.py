@@ -94,9 +94,13 @@ class _Gathered(Predictions):
         return
 
     def mean_of(
-        self, per_sample: Callable[[Predictions], Tensor], *, row_by_row: bool = False
+        self,
+        per_sample: Callable[[Predictions], Tensor],
+        *,
+        row_by_row: bool = False,
+        share: bool = False,
     ) -> Tensor:
-        return super().mean_of(lambda _: self.of_all_ranks(per_sample(self._local)))
+        return super().mean_of(lambda _: self.of_all_ranks(per_sample(self._local)), share=share)
 
     def of_all_ranks(self, rows: Tensor) -> Tensor:
         gathered: Tensor = _Gather.apply(rows, self._counts)  # type: ignore[no-untyped-call]

@@ -1,9 +1,8 @@
 """Which of two models is better, and could it be chance?"""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from math import inf
+from math import inf, isclose, isinf
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from .. import _html as html
+from .._json import as_json
 from ..criteria import Criterion
 from ..measures import MEASURES
 from ..measures._precision import widened
@@ -22,7 +22,7 @@ from ._as_predictions import as_predictions
 from ._paired import Ray, paired_interval, paired_p_value
 from ._resampled import AlongRay
 from ._rows import rows_of_events
-from ._table import number, p_value
+from ._table import markdown, number, p_value, plain
 from ._weights import multinomial_weights
 
 COMPARED: dict[str, Criterion] = {
@@ -37,7 +37,9 @@ _BIASED = ("ece", "mce", "label_binned_ece", "debiased_ece")
 # How far two models can be apart; the errors of a ray say so themselves.
 _FURTHEST = {"accuracy": 1.0, "brier": 2.0, "ks_error": 1.0, "esd": 1.0}
 
-_WIDTH = 80
+# Last digits that two ways of computing one value may differ by.
+_ROUNDED = 8
+
 _HEADER = ("criterion", "first", "second", "difference", "low", "high", "p-value")
 
 
@@ -57,6 +59,15 @@ class Difference:
         low, high = (min(max(end, -furthest), furthest) for end in (self.low, self.high))
         return replace(self, low=low, high=high)
 
+    def beyond_rounding(self, precision: float) -> "Difference":
+        """The same, without an alarm where the two values are one but for their last digits.
+
+        - `precision`: of the values, as a share of them.
+        """
+        if not isclose(self.first, self.second, rel_tol=_ROUNDED * precision):
+            return self
+        return replace(self, low=min(self.low, 0.0), high=max(self.high, 0.0), p_value=1.0)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -75,13 +86,12 @@ class Comparison:
         return asdict(self)
 
     def to_json(self) -> str:
-        """The same as text."""
-        return json.dumps(self.to_dict(), indent=2)
+        """The same as text; what is infinite is null there."""
+        return as_json(self.to_dict())
 
     def to_markdown(self) -> str:
         """A table for a page."""
-        lines = [_HEADER, (":---", *["---:"] * 6), *self._cells()]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return markdown(_HEADER, self._cells())
 
     def _repr_html_(self) -> str:
         """The same table in a notebook."""
@@ -94,16 +104,7 @@ class Comparison:
         ]
 
     def __str__(self) -> str:
-        table = [_HEADER, *self._cells()]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        widths[0] = min(widths[0], _WIDTH - sum(widths[1:]) - 2 * len(widths[1:]))
-        return "\n".join(
-            name[: widths[0]].ljust(widths[0])
-            + "".join(
-                "  " + cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)
-            )
-            for name, *rest in table
-        )
+        return plain(_HEADER, self._cells())
 
 
 @torch.no_grad()
@@ -132,6 +133,9 @@ def compare(
     The plug-in errors of the catalogue (`ece`, `mce`, `label_binned_ece`) and `debiased_ece` are
     biased by an amount that depends on the truth, so for them the truth of one model is moved
     along the ray of docs/decisions/intervals.md until $\Delta$ is a surprise.
+
+    Where $\Delta$ is zero, or no more than rounding, the p-value is 1 and the interval holds zero;
+    of a model and itself it holds nothing else.
 
     It takes:
 
@@ -167,6 +171,7 @@ def compare(
             "first and second must have one shape, the same samples and classes; got "
             f"{tuple(tables[0].shape)} and {tuple(tables[1].shape)}."
         )
+    tables, precision = _in_one_type(tables)
     indices = inputs.class_indices(labels, tables[0].device)
     models = [
         as_predictions(table, indices, probabilities=probabilities, name=name)
@@ -183,7 +188,7 @@ def compare(
                 drawn[name].append(torch.stack(both))
             else:
                 a, b = (_judge_all(criterion, model, weights) for model in models)
-                drawn[name].append(a - b)
+                drawn[name].append(torch.where(a == b, 0, a - b))
     rows = {}
     for name, criterion in criteria.items():
         first_value, second_value = (float(criterion(model)) for model in models)
@@ -191,11 +196,24 @@ def compare(
             moved = torch.cat(drawn[name], dim=1)
             one = Ray.of(first_value, rays[0][name], moved[0])
             other = Ray.of(second_value, rays[1][name], moved[1])
-            rows[name] = _of_rays(one, other, level).within(rays[0][name].highest)
+            found = _of_rays(one, other, level).within(rays[0][name].highest)
         else:
             found = _difference(first_value, second_value, torch.cat(drawn[name]), level)
-            rows[name] = found.within(_furthest(criterion))
+            found = found.within(_furthest(criterion))
+        rows[name] = found.beyond_rounding(precision)
     return Comparison(rows, n=len(ones), draws=draws, level=level)
+
+
+def _in_one_type(tables: list[Tensor]) -> tuple[list[Tensor], float]:
+    """In the wider of their types, so that the same numbers in two types are the same model.
+
+    With the precision of the narrower, though nothing is computed in less than float32.
+    """
+    if not all(table.is_floating_point() for table in tables):
+        return tables, 0.0
+    wider = torch.promote_types(tables[0].dtype, tables[1].dtype)
+    types = (torch.promote_types(table.dtype, torch.float32) for table in tables)
+    return [table.to(wider) for table in tables], max(torch.finfo(x).eps for x in types)
 
 
 def _rays(
@@ -230,8 +248,10 @@ def _judge_all(
 
 
 def _of_rays(first: Ray, second: Ray, level: float) -> Difference:
-    low, high = paired_interval(first, second, level)
     difference = first.value - second.value
+    if difference == 0 and torch.equal(first.moved, second.moved):
+        return Difference(first.value, second.value, 0.0, 0.0, 0.0, 1.0)
+    low, high = paired_interval(first, second, level)
     p_value = paired_p_value(first, second)
     return Difference(first.value, second.value, difference, low, high, p_value)
 
@@ -239,9 +259,11 @@ def _of_rays(first: Ray, second: Ray, level: float) -> Difference:
 def _difference(
     first: float, second: float, drawn: Float[Tensor, " draws"], level: float
 ) -> Difference:
-    delta = first - second
+    delta = 0.0 if first == second else first - second  # also where both are infinite
     tails = torch.tensor([(1 + level) / 2, (1 - level) / 2], dtype=drawn.dtype)
     low, high = (2 * delta - drawn.quantile(tails.to(drawn.device))).tolist()
+    if isinf(delta):  # what was ruled out and happens, however rarely, costs infinitely much
+        low = high = delta
     error = drawn - delta
     beyond = min(int((error >= delta).sum()), int((error <= delta).sum()))
     p_value = min(1.0, 2 * (1 + beyond) / (1 + len(drawn)))

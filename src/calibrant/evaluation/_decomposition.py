@@ -7,11 +7,16 @@ import torch
 from numpy import ndarray
 from torch import Tensor
 
+from .. import _html as html
 from ..predictions import Predictions
+from . import _table as table
 from ._events import Forecasts, events
 
+_PARTS = ("score", "calibration", "refinement", "uncertainty", "discrimination")
+_HOW = "score = calibration + refinement; refinement = uncertainty - discrimination"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Parts:
     r"""A score and what it is made of: score = calibration + refinement.
 
@@ -34,20 +39,39 @@ class Parts:
         """What forecasts that differ gain over one for all: uncertainty less refinement."""
         return self.uncertainty - self.refinement
 
+    def to_dict(self) -> dict[str, float]:
+        """Plain numbers, by part."""
+        return {part: getattr(self, part) for part in _PARTS}
 
-@dataclass(frozen=True)
+    def __repr__(self) -> str:
+        return f"{table.plain(_PARTS, [_cells(self)])}\n{_HOW}"
+
+
+@dataclass(frozen=True, repr=False)
 class Decomposition:
-    """The parts of the two proper scores."""
+    """The parts of the two proper scores; printed, a table of all of them."""
 
     brier: Parts
     nll: Parts
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Plain numbers, by score and part."""
-        parts = ("score", "calibration", "refinement", "uncertainty", "discrimination")
-        return {
-            name: {part: getattr(of, part) for part in parts} for name, of in vars(self).items()
-        }
+        return {"brier": self.brier.to_dict(), "nll": self.nll.to_dict()}
+
+    def __repr__(self) -> str:
+        return f"{table.plain(*self._rows())}\n{_HOW}"
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook."""
+        return html.table(*self._rows()) + html.paragraph(_HOW)
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        named = {"brier": self.brier, "nll": self.nll}
+        return ["", *_PARTS], [[name, *_cells(parts)] for name, parts in named.items()]
+
+
+def _cells(parts: Parts) -> list[str]:
+    return [table.number(x) for x in parts.to_dict().values()]
 
 
 @torch.no_grad()
@@ -73,9 +97,11 @@ def decompose(forecasts: Forecasts, *, top_label: bool = False) -> Decomposition
     $C / 2n$ for the likelihood of $C$ classes. Weights count.
 
     >>> sure, right = torch.tensor([0.9, 0.9, 0.6, 0.6]), torch.tensor([1.0, 0.0, 1.0, 0.0])
-    >>> parts = decompose((sure, right)).brier
-    >>> round(parts.score, 4), round(parts.calibration, 4), round(parts.refinement, 4)
-    (0.335, 0.085, 0.25)
+    >>> print(decompose((sure, right)))
+            score  calibration  refinement  uncertainty  discrimination
+    brier  0.3350       0.0850      0.2500       0.2500          0.0000
+    nll    0.9588       0.2656      0.6931       0.6931          0.0000
+    score = calibration + refinement; refinement = uncertainty - discrimination
 
     Dimitriadis, Gneiting & Jordan, "Stable reliability diagrams for probabilistic classifiers",
     PNAS 2021; Bröcker, "Reliability, sufficiency, and the decomposition of proper scores", 2009.

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .._checks import check_weights
-from ..measures._precision import widened, widest
+from .._checks import check_weights, widest
+from ..measures._binned import as_counts
+from ..measures._precision import widened
 from ..predictions import Predictions
 from ..scores import nll
 from . import _inputs as inputs
@@ -37,7 +38,8 @@ def evaluate(
     - `logits`: `(n, classes)`, a torch tensor on any device or a NumPy array. With
       `probabilities=True`, rows of probabilities, or `(n,)` chances of class 1.
     - `labels`: the index of the true class of each sample.
-    - `weights`: how much each sample counts; those a resample draws are multiplied by it.
+    - `weights`: how much each sample counts; those a resample draws are multiplied by it. Only
+      proportions matter, except to `debiased_ece`, for which whole numbers are counts.
     - `groups`: a name or number per sample; each group is evaluated on its own as well.
     - `bins`: of every binned measure. `draws`: resamples, fewer for slow rows, which say so.
     - `level`: of the intervals. `seed`: the same seed gives the same intervals.
@@ -63,8 +65,9 @@ def evaluate(
     check_weights(counted, told)
 
     def rows(own: Tensor | slice) -> dict[str, Row]:
-        some = predictions._some(own, None if counted is None else counted[own])
-        return rows_of_predictions(some, _all_or(counted, own, told, len(some)), bins)
+        weighed = _weights(counted, own)
+        some = predictions._some(own, weighed)
+        return rows_of_predictions(some, _or_ones(weighed, told, len(some)), bins)
 
     return _evaluation(rows, counted, told, groups, draws, level, seed, bins)
 
@@ -104,9 +107,9 @@ def evaluate_events(
 
     def rows(own: Tensor | slice) -> dict[str, Row]:
         chance, happened = sure[own], right[own]
-        some = None if counted is None else counted[own]
-        everyone = _all_or(counted, own, sure, len(chance))
-        told = Predictions.from_probabilities(chance, happened.long(), weights=some)
+        weighed = _weights(counted, own)
+        everyone = _or_ones(weighed, sure, len(chance))
+        told = Predictions.from_probabilities(chance, happened.long(), weights=weighed)
         scores = {
             "accuracy": happened,
             "nll": nll.per_sample(told),
@@ -114,7 +117,7 @@ def evaluate_events(
             "mean_confidence": chance,
         }
         means = {name: _mean(told, values) for name, values in scores.items()}
-        return means | rows_of_events(chance, happened, everyone, some, bins)
+        return means | rows_of_events(chance, happened, everyone, weighed, bins)
 
     return _evaluation(rows, counted, sure, groups, draws, level, seed, bins)
 
@@ -130,7 +133,7 @@ def _evaluation(
     bins: int,
 ) -> Evaluation:
     def one(own: Tensor | slice, n: int) -> Evaluation:
-        everyone = _all_or(counted, own, like, n)
+        everyone = _or_ones(_weights(counted, own), like, n)
         found = estimates(rows(own), everyone, draws=draws, level=level, seed=seed)
         return Evaluation(found, n, settings)
 
@@ -143,12 +146,16 @@ def _evaluation(
     return Evaluation(whole.rows, whole.n, settings, each)
 
 
-def _all_or(counted: Tensor | None, own: Tensor | slice, like: Tensor, n: int) -> Tensor:
-    if counted is not None:
-        return counted[own]
+def _weights(counted: Tensor | None, own: Tensor | slice) -> Tensor | None:
+    return None if counted is None else as_counts(counted[own])
+
+
+def _or_ones(weighed: Tensor | None, like: Tensor, n: int) -> Tensor:
+    if weighed is not None:
+        return weighed
     return torch.ones(n, dtype=widest(like.device), device=like.device)
 
 
 def _mean(told: Predictions, values: Tensor) -> Row:
     (wide,) = widened(values)
-    return Row(lambda: told.mean_of(lambda _: values), Mean(wide))
+    return Row(lambda: told.mean_of(lambda _: wide), Mean(wide))

@@ -1,6 +1,5 @@
 """What was measured: every number with its interval, to print and to keep."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -8,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 from .. import _html as html
+from .._json import as_json, as_number
 from .._writing import written_whole
 from . import _table as table
 from ._estimates import Estimate
@@ -48,15 +48,15 @@ class Evaluation:
         return None if self.worst_group is None else self.groups[self.worst_group]["ece"]
 
     def __str__(self) -> str:
-        return "\n".join(self._parts(table.plain))
+        return "\n".join(self._parts(table.plain, str))
 
     def to_markdown(self) -> str:
         """The same table for a page."""
-        return "\n\n".join(self._parts(table.markdown))
+        return "\n\n".join(self._parts(table.markdown, table.as_it_is))
 
     def _repr_html_(self) -> str:
         """The same table in a notebook."""
-        return "".join(self._html_parts())
+        return "".join(self._parts(html.table, html.paragraph))
 
     def to_html(self, path: str | PathLike[str], *, title: str = "Evaluation") -> None:
         """The same table as a page of its own, in one file: the whole file or none of it.
@@ -65,30 +65,35 @@ class Evaluation:
         from; for a page with diagrams give the predictions to `calibrant.report.write_report`.
         """
         with written_whole(path) as file:
-            page = html.whole_page(title, self._html_parts())
+            page = html.whole_page(title, self._parts(html.table, html.paragraph))
             file.write(page.encode("utf-8", "replace"))
 
-    def _html_parts(self) -> list[str]:
-        parts = self._parts(html.table)
-        return [part if part.startswith("<div ") else html.paragraph(part) for part in parts]
-
-    def _parts(self, render: Callable[[list[str], list[list[str]]], str]) -> list[str]:
+    def _parts(
+        self,
+        render: Callable[[list[str], list[list[str]]], str],
+        say: Callable[[str], str],
+    ) -> list[str]:
         draws = int(self.settings.get("draws", 0))
         percent = f"{100 * self.settings.get('level', 0.95):g}% interval"
         parts = [
-            f"{self.n:,} samples, {draws:,} draws",
+            say(f"{self.n:,} samples, {draws:,} draws"),
             render(["", "value", percent, ""], table.lines(self.rows, draws=draws)),
         ]
         if any(map(table.is_outside, self.rows.values())):
-            parts.append(table.OUTSIDE)
+            parts.append(say(table.OUTSIDE))
         if self.groups:
             body = [
                 [name, f"{one.n:,}", *table.lines({name: one["ece"]}, draws=draws)[0][1:3]]
                 for name, one in self.groups.items()
             ]
             parts.append(render(["group", "samples", "ece", percent], body))
-            parts.append(f"worst gap: {table.short(str(self.worst_group))}")
+            parts.append(say(self._worst()))
         return parts
+
+    def _worst(self) -> str:
+        worst = str(self.worst_group)
+        gap, of_all = (table.number(one["ece"].value) for one in (self.groups[worst], self))
+        return f"worst gap: ece {gap} in {table.name(worst)}, {of_all} in all samples"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and numbers."""
@@ -99,22 +104,26 @@ class Evaluation:
         }
         if self.worst_gap is not None:
             found["groups"] = {name: one.to_dict() for name, one in self.groups.items()}
-            found["worst_gap"] = {"group": self.worst_group} | asdict(self.worst_gap)
+            named = {"group": self.worst_group, "row": "ece", "of_all": self["ece"].value}
+            found["worst_gap"] = named | asdict(self.worst_gap)
         return found
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Evaluation":
         """What `to_dict` gave, or what was read from `to_json`."""
         return cls(
-            {name: Estimate(**row) for name, row in kept["rows"].items()},
+            {name: _estimate(**row) for name, row in kept["rows"].items()},
             kept["n"],
             kept["settings"],
             {name: cls.from_dict(one) for name, one in kept.get("groups", {}).items()},
         )
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """As JSON, and into a file where a path is given: the whole file or none of it."""
-        text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+        """As JSON, and into a file where a path is given: the whole file or none of it.
+
+        What is infinite is null there, and `from_dict` reads it as NaN.
+        """
+        text = as_json(self.to_dict()) + "\n"
         if path is not None:
             with written_whole(path) as file:
                 file.write(text.encode())
@@ -132,3 +141,7 @@ class Evaluation:
         if not self.groups:
             lines = [{key: line[key] for key in line if key != "group"} for line in lines]
         return pandas.DataFrame(lines)
+
+
+def _estimate(value: float | None, low: float | None, high: float | None, draws: int) -> Estimate:
+    return Estimate(as_number(value), as_number(low), as_number(high), draws)

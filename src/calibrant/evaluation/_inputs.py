@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..measures._precision import widest
+from .._checks import widest
 
 Numbers = Tensor | NDArray[Any] | Sequence[Any]
 

@@ -1,8 +1,10 @@
 """An evaluation as text: rows of names and numbers, at most 80 columns wide."""
 
+import re
 from collections.abc import Mapping, Sequence
 from math import floor, isfinite, log10
 
+from .._text import left, right, short, shown, width
 from ._estimates import Estimate
 
 _WIDEST = 80
@@ -87,31 +89,40 @@ def is_outside(row: Estimate) -> bool:
 
 
 def plain(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """Columns by spaces: the first to the left, the others to the right, no line too long.
+    """Columns by spaces: names to the left, numbers, of which none is cut, to the right.
 
     >>> print(plain(["row", "value"], [["ece", "0.0475"]]))
     row   value
     ece  0.0475
     """
-    table = [[short(row[0]), *row[1:]] for row in (head, *body)]
-    widths = [max(len(row[k]) for row in table) for k in range(len(head))]
-    aligned = (
-        "  ".join(
-            cell.ljust(width) if k == 0 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in table
-    )
-    return "\n".join(line.rstrip()[:_WIDEST] for line in aligned)
+    table = [[shown(cell) for cell in row] for row in (head, *body)]
+    numbers = [max(width(row[k]) for row in table) for k in range(1, len(head))]
+    room = min(_NAME, _WIDEST - sum(numbers) - 2 * len(numbers))
+    names = [short(row[0], room) for row in table]
+    longest = max(map(width, names))
+    found = []
+    for name, (_, *row) in zip(names, table, strict=True):
+        cells = (right(cell, most) for cell, most in zip(row, numbers, strict=True))
+        found.append("  ".join([left(name, longest), *cells]).rstrip())
+    return "\n".join(found)
 
 
 def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """A table that GitHub renders."""
     rule = [":---", *["---:"] * (len(head) - 1)]
-    escaped = ([cell.replace("|", "\\|") for cell in row] for row in (head, rule, *body))
-    return "\n".join(f"| {' | '.join(row)} |" for row in escaped)
+    top, *rows = ([as_it_is(shown(cell)) for cell in row] for row in (head, *body))
+    return "\n".join(f"| {' | '.join(row)} |" for row in (top, rule, *rows))
 
 
-def short(name: str) -> str:
-    """A name that leaves room for its numbers."""
-    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+def as_it_is(text: str) -> str:
+    r"""Markdown that shows a text as it is, also in a cell.
+
+    >>> print(as_it_is("<unknown> | < 0.0001 *"))
+    \<unknown> \| < 0.0001 \*
+    """
+    return re.sub(r"([\\|*`]|<(?=[a-zA-Z/!?]))", r"\\\1", text)
+
+
+def name(given: str) -> str:
+    """A name on one line, which leaves room for numbers."""
+    return short(shown(given), _NAME)

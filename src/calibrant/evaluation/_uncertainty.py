@@ -6,10 +6,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..predictions import Predictions
-from ..scores import Score
+from ..scores import Score, share_of_rows
 
 
-@Score
+@share_of_rows
 def avu(predictions: Predictions) -> Float[Tensor, " n"]:
     r"""Accuracy versus uncertainty: the share that is right and certain, or wrong and uncertain.
 

@@ -6,6 +6,7 @@ from ..measures._handwritten import TWINS
 from ..predictions import ROW_KERNELS
 from ._captured import Replays as Replays
 from ._captured import captured as captured
+from ._cpu_graph import ON_CPU_GRAPH
 from ._cpu_rows import ON_CPU
 from ._cuda_rows import ON_CUDA
 from ._linear import linear_predictions as linear_predictions
@@ -17,4 +18,4 @@ from ._twins import OF_BATCHES
 if find_spec("triton") is not None:
     ROW_KERNELS.append(ON_CUDA)
     TWINS.update(OF_BATCHES)
-ROW_KERNELS.extend(ON_CPU)
+ROW_KERNELS.extend((*ON_CPU, ON_CPU_GRAPH))

@@ -7,27 +7,31 @@ known. The formulas are in docs/derivations/rows.md.
 import torch
 from torch import Tensor
 
-from ._finish import Finish
-from ._table import DIFFERENTIABLE, TABLE
-from ._tiles import Part
+from .._tables import first_largest
+from ._finish import AS_IT_IS, Finish
+from ._table import DIFFERENTIABLE, TABLE, Ranked
+from ._tiles import ALL, Part
+
+# What is ruled out by minus infinity adds 0 * -1000, where 0 * -inf would be NaN.
+_LEAST = -1000
 
 
-def statistics(product: Tensor, labels: Tensor, finish: Finish) -> tuple[Tensor, Tensor]:
+def statistics(product: Tensor, labels: Tensor, finish: Finish = AS_IT_IS) -> tuple[Tensor, Tensor]:
     """The table of `TABLE`, one column per row of logits, and the predicted classes."""
     z = finish.applied(product)
-    predicted = z.argmax(dim=1)
-    base = _base(z)
-    z.sub_(base[:, None])
-    lead, level = _entry(z, labels), z.mean(dim=1)
-    # What is ruled out adds 0 * -1000, where 0 * -inf would be NaN.
-    weight = z.clamp_(min=-1000).exp()
+    predicted = first_largest(z)
+    largest = _entry(z, predicted)
+    base = _base(largest)
+    shifted = z - base[:, None]
+    lead, level = _entry(shifted, labels), shifted.mean(dim=1)
+    weight = shifted.clamp_(min=_LEAST).exp()
     total = weight.sum(dim=1)
     log_sum = total.log()
     found = {
         "true_log_prob": lead - log_sum,
-        "confidence": (_entry(z, predicted) - log_sum).exp(),
-        "entropy": log_sum - (z * weight).sum(dim=1) / total,
-        "sum_of_squares": weight.square().sum(dim=1) / total.square(),
+        "confidence": (largest - base - log_sum).exp(),
+        "entropy": log_sum - shifted.mul_(weight).sum(dim=1) / total,
+        "sum_of_squares": weight.square_().sum(dim=1) / total.square(),
         "mean_log_prob": level - log_sum,
         "correct": (predicted == labels).to(z.dtype),
         "largest": base,
@@ -36,16 +40,24 @@ def statistics(product: Tensor, labels: Tensor, finish: Finish) -> tuple[Tensor,
     return torch.stack([found[name] for name in TABLE]), predicted
 
 
-def gradient_(
+def write_gradient(
+    target: Tensor,
     product: Tensor,
     labels: Tensor,
     table: Tensor,
     predicted: Tensor,
     upstream: tuple[Tensor | None, ...],
-    part: Part,
-    finish: Finish,
-) -> Tensor:
-    """The gradient of the product from those of `DIFFERENTIABLE`, written over it."""
+    *,
+    rank: Ranked | None = None,
+    part: Part = ALL,
+    finish: Finish = AS_IT_IS,
+) -> None:
+    """The gradient of the product from those of `DIFFERENTIABLE`, in that order, into `target`.
+
+    - `target`: the product itself, or memory of its shape.
+    - `rank`: what comes from the soft rank.
+    - `part`: which classes these are, if not all.
+    """
     z = finish.applied(product)
     known = dict(zip(TABLE, table[:, :, None].unbind(0), strict=True))
     given = {
@@ -53,66 +65,102 @@ def gradient_(
         for name, each in zip(DIFFERENTIABLE, upstream, strict=True)
         if each is not None
     }
-    log_p = z - known["largest"] - known["log_sum"]
+    log_p = (z - known["largest"]).sub_(known["log_sum"]).clamp_(min=_LEAST)
     p = log_p.exp()
-    slope = torch.zeros_like(p)
-    own = torch.zeros_like(p)
+    # The slope of a class: what all classes of a row have in common, and what each has beside it.
+    common = torch.zeros_like(known["log_sum"])
+    slope: Tensor | None = None
+    own: list[tuple[Tensor, Tensor]] = []
     if (g := given.get("true_log_prob")) is not None:
-        slope -= g
-        _add_at(own, labels - part.first, g)
+        common -= g
+        own.append((labels, g))
     if (g := given.get("confidence")) is not None:
         g = g * known["confidence"]
-        slope -= g
-        _add_at(own, predicted - part.first, g)
+        common -= g
+        own.append((predicted, g))
     if (g := given.get("entropy")) is not None:
-        # A class ruled out has no share in the entropy.
-        slope -= g * (torch.where(p > 0, log_p, 0) + known["entropy"])
+        common -= g * known["entropy"]
+        slope = log_p.mul_(-g)
     if (g := given.get("sum_of_squares")) is not None:
-        slope += 2 * g * (p - known["sum_of_squares"])
-    if (g := given.get("mean_log_prob")) is not None:
-        slope -= g
-        own += g / (part.classes or p.shape[1])
-    return product.copy_(finish.pulled_back_(p.mul_(slope).add_(own), z))
+        common -= 2 * g * known["sum_of_squares"]
+        slope = p * (2 * g) if slope is None else slope.addcmul_(p, 2 * g)
+    if (level := given.get("mean_log_prob")) is not None:
+        common -= level
+    if rank is not None:
+        steep = _steepness(p, labels, rank, part)
+        slope = steep if slope is None else slope.add_(steep)
+    slope = common if slope is None else slope.add_(common)
+    # Narrow numbers are written once, when everything is added up.
+    found = target if target.dtype == p.dtype else p
+    torch.mul(p, slope, out=found)
+    for column, added in own:
+        _add_at(found, column, added, part)
+    if level is not None:
+        found += level / (part.classes or p.shape[1])
+    finish.pulled_back_(found, z)
+    if found is not target:
+        target.copy_(found)
 
 
-def ranks(product: Tensor, labels: Tensor, temperature: float, finish: Finish) -> Tensor:
-    """A table whose first row holds the soft ranks, the others what `rank_gradient_` needs."""
-    z = finish.applied(product)
-    base = _base(z)
-    p = z.sub_(base[:, None]).exp_()
-    total = p.sum(dim=1)
-    p /= total[:, None]
-    own = _entry(p, labels)
-    share = (temperature * (p - own[:, None])).sigmoid()
-    slope = (temperature * share * (1 - share)).scatter_(1, labels[:, None], 0)
-    slopes = slope.sum(dim=1)
-    pull = (slope * p).sum(dim=1) - slopes * own
-    return torch.stack([0.5 + share.sum(dim=1), base, total.log(), own, slopes, pull])
-
-
-def rank_gradient_(
+def ranks(
     product: Tensor,
     labels: Tensor,
-    table: Tensor,
-    upstream: Tensor,
     temperature: float,
-    part: Part,
-    finish: Finish,
+    finish: Finish = AS_IT_IS,
+    known: Tensor | None = None,
 ) -> Tensor:
-    """The gradient of the product from that of the ranks, written over it."""
+    """A table whose first row holds the soft ranks, the others what their gradient needs.
+
+    - `known`: the table of `statistics`, where it is there.
+    """
     z = finish.applied(product)
-    _, base, log_sum, own, slopes, pull = table[:, :, None].unbind(0)
-    p = (z - base - log_sum).exp()
-    share = (temperature * (p - own)).sigmoid()
-    slope = temperature * share * (1 - share)
-    column = torch.arange(part.first, part.first + p.shape[1], device=p.device)
-    slope = torch.where(column == labels[:, None], -slopes, slope)
-    return product.copy_(finish.pulled_back_(upstream[:, None] * p * (slope - pull), z))
+    if known is None:
+        base = _base(z.amax(dim=1))
+        p = (z - base[:, None]).exp_()
+        total = p.sum(dim=1)
+        log_sum = total.log()
+        p /= total[:, None]
+    else:
+        base, log_sum = known[-2], known[-1]
+        p = (z - base[:, None]).sub_(log_sum[:, None]).exp_()
+    own = _entry(p, labels)
+    share = (p - own[:, None]).mul_(temperature).sigmoid_()
+    rank = 0.5 + share.sum(dim=1)
+    slope = share.mul_(1 - share).mul_(temperature).scatter_(1, labels[:, None], 0)
+    slopes = slope.sum(dim=1)
+    pull = slope.mul_(p).sum(dim=1) - slopes * own
+    return torch.stack([rank, base, log_sum, own, slopes, pull])
 
 
-def _base(z: Tensor) -> Tensor:
+def write_rank_gradient(
+    target: Tensor,
+    product: Tensor,
+    labels: Tensor,
+    rank: Ranked,
+    *,
+    part: Part = ALL,
+    finish: Finish = AS_IT_IS,
+) -> None:
+    """The gradient of the product from that of the ranks alone; settings as above."""
+    z = finish.applied(product)
+    base, log_sum = rank.table[1, :, None], rank.table[2, :, None]
+    p = (z - base).sub_(log_sum).exp_()
+    found = finish.pulled_back_(_steepness(p, labels, rank, part).mul_(p), z)
+    target.copy_(found)
+
+
+def _steepness(p: Tensor, labels: Tensor, rank: Ranked, part: Part) -> Tensor:
+    """The slope of each class that comes from the soft rank of the true one."""
+    _, _, _, own, slopes, pull = rank.table[:, :, None].unbind(0)
+    share = (p - own).mul_(rank.temperature).sigmoid_()
+    steep = share.mul_(1 - share).mul_(rank.temperature)
+    place, inside = _place(labels, part, p.shape[1])
+    others = -slopes if inside is None else torch.where(inside, -slopes, steep.gather(1, place))
+    return steep.scatter_(1, place, others).sub_(pull).mul_(rank.upstream[:, None])
+
+
+def _base(largest: Tensor) -> Tensor:
     """The largest logit; any will do where all are ruled out by minus infinity."""
-    largest = z.amax(dim=1)
     return torch.where(largest == float("-inf"), 0, largest)
 
 
@@ -120,8 +168,16 @@ def _entry(table: Tensor, column: Tensor) -> Tensor:
     return table.gather(1, column[:, None]).squeeze(1)
 
 
-def _add_at(table: Tensor, column: Tensor, added: Tensor) -> None:
+def _add_at(table: Tensor, column: Tensor, added: Tensor, part: Part) -> None:
     """Add to one entry of each row, where it lies among these columns."""
-    inside = (column >= 0) & (column < table.shape[1])
-    place = torch.where(inside, column, 0)[:, None]
-    table.scatter_add_(1, place, torch.where(inside[:, None], added, 0))
+    place, inside = _place(column, part, table.shape[1])
+    table.scatter_add_(1, place, added if inside is None else torch.where(inside, added, 0))
+
+
+def _place(column: Tensor, part: Part, width: int) -> tuple[Tensor, Tensor | None]:
+    """Where a class stands in each row, and whether it does, if that can be asked."""
+    if part.classes is None:
+        return column[:, None], None
+    place = column[:, None] - part.first
+    inside = (place >= 0) & (place < width)
+    return torch.where(inside, place, 0), inside

@@ -13,9 +13,8 @@ class Finish(NamedTuple):
     softcap: float | None = None
 
     def applied(self, product: Tensor) -> Tensor:
-        """The logits, no narrower than float32, in memory of their own."""
-        wide = torch.promote_types(product.dtype, torch.float32)
-        z = product.to(wide, copy=True)
+        """The logits, no narrower than float32; the product itself where nothing is done to it."""
+        z = product.to(torch.promote_types(product.dtype, torch.float32))
         if self.scale != 1:
             z = z * self.scale
         if self.softcap is not None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from . import _block_rows
 from ._finish import Finish
 from ._products import Products, add_product, slices, write_product
-from ._table import RANK_TABLE, TABLE, arithmetic
+from ._table import RANK_TABLE, TABLE, Ranked, arithmetic
 from ._tiles import Part
 
 
@@ -135,14 +135,16 @@ def _turn_(
                 logits, labels, table, predicted, upstream, part=part, finish=finish, in_place=True
             )
         else:
-            _block_rows.gradient_(logits, labels, table, predicted, upstream, part, finish)
+            rows = (logits, labels, table, predicted, upstream)
+            _block_rows.write_gradient(logits, *rows, part=part, finish=finish)
         return
     (by_rank,) = upstream
     assert by_rank is not None
-    settings = (logits, labels, table, by_rank, plan.temperature)
     if plan.kernels:
         from ._rank_gradients import rank_gradient
 
+        settings = (logits, labels, table, by_rank, plan.temperature)
         rank_gradient(*settings, part=part, finish=finish, in_place=True)
     else:
-        _block_rows.rank_gradient_(*settings, part, finish)
+        rank = Ranked(by_rank, table, plan.temperature)
+        _block_rows.write_rank_gradient(logits, logits, labels, rank, part=part, finish=finish)

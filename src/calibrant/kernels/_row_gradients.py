@@ -1,7 +1,5 @@
 """The gradient of the logits from those of the statistics of their rows: one read, one write."""
 
-from typing import NamedTuple
-
 import torch
 import triton
 import triton.language as tl
@@ -10,15 +8,8 @@ from torch import Tensor
 from ._finish import AS_IT_IS, Finish
 from ._finish_tile import finished, pulled_back, settings
 from ._launch import bits_of, on_device_of
+from ._table import Ranked
 from ._tiles import ALL, Part, plan
-
-
-class Ranked(NamedTuple):
-    """A soft rank's part in the gradient: its own gradient, the table of `ranks`, its setting."""
-
-    upstream: Tensor
-    table: Tensor
-    temperature: float
 
 
 @triton.jit

@@ -7,19 +7,17 @@ from torch import Tensor
 
 from .._checks import is_transformed
 from ..predictions import Predictions
-from ._ranks import ranks
-from ._row_gradients import Ranked, gradient
-from ._rows import statistics
+from ._passes import Passes
 from ._switch import in_place
-from ._table import DIFFERENTIABLE, KEPT
+from ._table import DIFFERENTIABLE, KEPT, Ranked
 
 CHANNEL = "rank_channel"
 """A row of zeros through which a soft rank sends its gradient to the node of the statistics."""
 
 
-def row_statistics(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+def row_statistics(logits: Tensor, labels: Tensor, passes: Passes) -> dict[str, Tensor]:
     """Everything the forward pass found, by the name `Predictions` gives it."""
-    *rows, predicted, channel = _RowStatistics.apply(logits, labels)  # type: ignore[no-untyped-call]
+    *rows, predicted, channel = _RowStatistics.apply(logits, labels, passes)  # type: ignore[no-untyped-call]
     return {**dict(zip(KEPT, rows, strict=True)), "predicted": predicted, CHANNEL: channel}
 
 
@@ -33,7 +31,7 @@ def rank_through(
     node: Any = channel.grad_fn
     if node is None or node.rank is not None:
         return None
-    table = ranks(logits.detach(), labels, temperature, known=node.table)
+    table = node.passes.ranks(logits.detach(), labels, temperature, known=node.table)
     node.rank = table, temperature
     rank: Tensor = _Through.apply(channel, table)  # type: ignore[no-untyped-call]
     return rank
@@ -51,18 +49,18 @@ class _Through(torch.autograd.Function):
 
 class _RowStatistics(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
-        table, predicted = statistics(logits, labels)
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, passes: Passes) -> tuple[Tensor, ...]:
+        table, predicted = passes.statistics(logits, labels)
         rows = table[: len(KEPT)].unbind(0)
         ctx.mark_non_differentiable(rows[-1], predicted)
         ctx.set_materialize_grads(False)
         ctx.in_place = in_place(logits)
-        ctx.table, ctx.rank = table, None
+        ctx.passes, ctx.table, ctx.rank = passes, table, None
         ctx.save_for_backward(logits, labels, table, predicted)
         return *rows, predicted, table.new_zeros(len(logits))
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor | None) -> tuple[Tensor | None, None]:
+    def backward(ctx: Any, *upstream: Tensor | None) -> tuple[Tensor | None, None, None]:
         logits, labels, table, predicted = ctx.saved_tensors
         wanted = upstream[: len(DIFFERENTIABLE)]
         given: dict[str | tuple[str, float], Tensor] = {
@@ -76,15 +74,17 @@ class _RowStatistics(torch.autograd.Function):
             given["soft_rank", temperature] = by_rank
             rank = Ranked(by_rank, ranked, temperature)
         if not given:
-            return None, None
+            return None, None, None
         if torch.is_grad_enabled() or any(is_transformed(each) for each in given.values()):
             # Somebody differentiates the gradient, or wants many: it is derived in operators.
-            return by_definition(logits, labels, given), None
-        found = gradient(logits, labels, table, predicted, wanted, rank=rank, in_place=ctx.in_place)
+            return by_definition(logits, labels, given), None, None
+        found = ctx.passes.gradient(
+            logits, labels, table, predicted, wanted, rank=rank, in_place=ctx.in_place
+        )
         if ctx.in_place:
             # Torch then refuses whoever kept the logits for a gradient, this node included.
             torch.autograd.graph.increment_version(logits)
-        return found.detach(), None
+        return found.detach(), None, None
 
 
 def by_definition(

@@ -7,26 +7,27 @@ from torch import Tensor
 
 from .._checks import is_transformed
 from ..predictions import Predictions
-from ._rank_gradients import rank_gradient
-from ._ranks import ranks
+from ._passes import Passes
 
 
-def soft_rank(logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
+def soft_rank(logits: Tensor, labels: Tensor, temperature: float, passes: Passes) -> Tensor:
     """What `Predictions.soft_rank` defines."""
-    rank: Tensor = _SoftRank.apply(logits, labels, temperature)  # type: ignore[no-untyped-call]
+    rank: Tensor = _SoftRank.apply(logits, labels, temperature, passes)  # type: ignore[no-untyped-call]
     return rank
 
 
 class _SoftRank(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
-        table = ranks(logits, labels, temperature)
-        ctx.temperature = temperature
+    def forward(
+        ctx: Any, logits: Tensor, labels: Tensor, temperature: float, passes: Passes
+    ) -> Tensor:
+        table = passes.ranks(logits, labels, temperature)
+        ctx.temperature, ctx.passes = temperature, passes
         ctx.save_for_backward(logits, labels, table)
         return table[0]
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None]:
         logits, labels, table = ctx.saved_tensors
         if torch.is_grad_enabled() or is_transformed(upstream):
             # Somebody differentiates the gradient, or wants many: it is derived in operators.
@@ -35,5 +36,5 @@ class _SoftRank(torch.autograd.Function):
 
             (by_logits,) = torch.func.vjp(definition, logits)[1](upstream)
         else:
-            by_logits = rank_gradient(logits, labels, table, upstream, ctx.temperature)
-        return by_logits, None, None
+            by_logits = ctx.passes.rank_gradient(logits, labels, table, upstream, ctx.temperature)
+        return by_logits, None, None, None

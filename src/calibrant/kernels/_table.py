@@ -1,6 +1,9 @@
 """What the passes keep of each row: a table with one row for each number."""
 
+from typing import NamedTuple
+
 import torch
+from torch import Tensor
 
 DIFFERENTIABLE = ("true_log_prob", "confidence", "entropy", "sum_of_squares", "mean_log_prob")
 KEPT = (*DIFFERENTIABLE, "correct")
@@ -16,6 +19,18 @@ MOST_SORTED = 65_536
 
 # The soft rank and what its gradient needs.
 RANK_TABLE = 6
+
+
+class Ranked(NamedTuple):
+    """A soft rank's part in the gradient: its own gradient, the table of `ranks`, its setting."""
+
+    upstream: Tensor
+    table: Tensor
+    temperature: float
+
+    def of(self, rows: slice) -> "Ranked":
+        """The part of some rows."""
+        return self._replace(upstream=self.upstream[rows], table=self.table[:, rows])
 
 
 def arithmetic(dtype: torch.dtype) -> torch.dtype:

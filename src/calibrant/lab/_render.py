@@ -8,8 +8,9 @@ from ..evaluation._table import p_value
 from ._claims import LEVEL, Verdict, judge
 from ._diverged import error_of
 from ._plan import Plan, Rows, plan
-from ._study import Budget, Column, Study
-from ._trial import Trial
+from ._study import Budget, Column, Spread, Study
+from ._under_shift import columns_under_shift, corruptions_of
+from ._values import figures_of, spread_of
 
 SPREADS = {"std": "standard deviation", "sem": "standard error of the mean", "none": "no spread"}
 
@@ -32,8 +33,9 @@ def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
         if not any(data == each for each, _ in ran):
             continue
         parts.append(f"## {data}, {model}")
-        parts.append(_table(study, data, current, rows))
+        parts.append(_table(study, study.columns, data, current, rows))
         parts.append(_claims(study, data, current, rows))
+        parts.append(_under_shift(study, data, current, rows))
     parts += [_choices(current), _evidence(study, used, current, rows)]
     told = ran | current.stuck.keys()
     parts += [_stuck(current), _not_run(study, budget, {data for data, _ in ran}, told)]
@@ -43,17 +45,25 @@ def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
 def figures_and_claims(
     name: str, study: Study, budget_name: str, rows: Rows
 ) -> dict[str, dict[str, Any]]:
-    """The page's numbers by data set: figures of each arm by column and seed, and the claims."""
+    """The page's numbers by data set: figures by arm, column and seed, also under shift; claims."""
     budget = study.budgets[budget_name]
     current = plan(name, study, budget, rows)
+
+    def by_arm(data: str, columns: Mapping[str, Column]) -> dict[str, Any]:
+        return {
+            arm: {
+                label: figures_of(column, current.finals.get((data, arm), []), rows)
+                for label, column in columns.items()
+            }
+            for arm in study.arms
+        }
+
     return {
         data: {
-            "arms": {
-                arm: {
-                    label: figures_of(column, current.finals.get((data, arm), []), rows)
-                    for label, column in study.columns.items()
-                }
-                for arm in study.arms
+            "arms": by_arm(data, study.columns),
+            "shift": {
+                label: by_arm(data, columns)
+                for label, columns in columns_under_shift(study, data, current, rows).items()
             },
             "claims": [
                 {
@@ -70,54 +80,19 @@ def figures_and_claims(
     }
 
 
-def figures_of(column: Column, trials: Sequence[Trial], rows: Rows) -> dict[int, float]:
-    """A column's figures by seed, as the table prints them: percentages, but for likelihoods."""
-    found = {}
-    for trial in trials:
-        value = value_of(column, rows.get(trial.identity, {}))
-        if value is not None:
-            found[trial.seed] = value
-    return found
-
-
-def value_of(column: Column, row: Mapping[str, Any]) -> float | None:
-    """One figure of one row, or `None` where the row lacks it, as one that diverged does."""
-    if error_of(row) is not None:
-        return None
-    if column.groups is not None:
-        groups = row.get("groups", {}).get(column.groups, {})
-        found = [_figure(column.measure, own) for own in groups.values()]
-        values = [value for value in found if value is not None]
-        if not values:
-            return None
-        return max(values) - (min(values) if column.across == "apart" else 0.0)
-    if column.split in ("test", "validation"):
-        figures = row.get(column.split, {}).get(column.after, {})
-    elif column.split == "train":
-        figures = (row.get("epochs") or [{}])[-1].get("train", {})
-    else:
-        figures = row.get("elsewhere", {}).get(column.split, {}).get(column.after, {})
-    return _figure(column.measure, figures)
-
-
-def _figure(measure: str, figures: Mapping[str, Any]) -> float | None:
-    """A measure, or what follows from two of them; `None` where it is not there."""
-    if measure in ("error", "overconfidence"):
-        accuracy = figures.get("accuracy")
-        rest = 1.0 if measure == "error" else figures.get("mean_confidence")
-        return None if accuracy is None or rest is None else 100 * (float(rest) - float(accuracy))
-    value = figures.get(measure)
-    if value is None:
-        return None
-    return float(value) if measure in ("nll", "brier") else 100 * float(value)
-
-
-def _table(study: Study, data: str, current: Plan, rows: Rows) -> str:
-    printed = study.published.get(data)
+def _table(
+    study: Study,
+    columns: Mapping[str, Column],
+    data: str,
+    current: Plan,
+    rows: Rows,
+    corner: str = "",
+) -> str:
+    printed = None if corner else study.published.get(data)
     spread = "" if study.spread == "none" else f" ± {study.spread}"
-    head = ["", *(f"{label}{spread}" for label in study.columns), "n"]
+    head = [corner, *(f"{label}{spread}" for label in columns), "n"]
     if printed is not None:
-        head = ["", *(f"{label}, ours{spread} | paper" for label in study.columns), "n"]
+        head = ["", *(f"{label}, ours{spread} | paper" for label in columns), "n"]
         head = [part for cell in head for part in cell.split(" | ")]
     lines = [head, [":---", *["---:"] * (len(head) - 1)]]
     for label in study.arms:
@@ -125,7 +100,7 @@ def _table(study: Study, data: str, current: Plan, rows: Rows) -> str:
         if printed is None and not any(t.identity in rows for t in trials):
             continue
         cells, counts = [], []
-        for place, column in enumerate(study.columns.values()):
+        for place, column in enumerate(columns.values()):
             figures = list(figures_of(column, trials, rows).values())
             counts.append(len(figures))
             cells.append(_cell(figures, study.spread))
@@ -135,14 +110,26 @@ def _table(study: Study, data: str, current: Plan, rows: Rows) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(figures: Sequence[float], spread: str) -> str:
+def _under_shift(study: Study, data: str, current: Plan, rows: Rows) -> str:
+    tables = [
+        _table(study, columns, data, current, rows, corner=f"{label} at severity")
+        for label, columns in columns_under_shift(study, data, current, rows).items()
+    ]
+    if not tables:
+        return ""
+    said = (
+        f"Under shift: of every run the mean over {len(corruptions_of(data, current, rows))} "
+        "corruptions of the test split at each severity, and last the mean over all severities. "
+        "In the figure severity 0 is the test split as it is."
+    )
+    return "\n\n".join([said, *tables])
+
+
+def _cell(figures: Sequence[float], spread: Spread) -> str:
     if not figures:
         return ""
-    mean = statistics.fmean(figures)
-    if spread == "none" or len(figures) < 2:
-        return f"{mean:z.2f}"
-    around = statistics.stdev(figures) / (len(figures) ** 0.5 if spread == "sem" else 1)
-    return f"{mean:z.2f} ± {around:.2f}"
+    mean, around = statistics.fmean(figures), spread_of(figures, spread)
+    return f"{mean:z.2f}" if around is None else f"{mean:z.2f} ± {around:.2f}"
 
 
 def _printed(printed: Any, label: str, place: int) -> str:

@@ -9,9 +9,10 @@ from ._diverged import error_of
 from ._plan import Rows, plan
 from ._render import budget_of, render
 from ._study import Study
+from ._under_shift import shift_means
 
 # Drawn from, and too long to keep beside the figures in every row.
-LONG = ("curves", "history", "epochs", "shift")
+LONG = ("curves", "history", "epochs")
 
 
 def write_results(
@@ -56,7 +57,9 @@ def _without_nulls(rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 def _short(row: Any) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key not in LONG}
+    """The row without what is long; of shift, means over corruptions, which the page tells."""
+    short = {key: value for key, value in row.items() if key not in LONG}
+    return short | {"shift": shift_means(row["shift"])} if row.get("shift") else short
 
 
 def _write(path: Path, text: str) -> Path:

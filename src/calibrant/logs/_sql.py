@@ -1,6 +1,7 @@
 """A prediction log measured where it lies: a database adds up, and only the summary moves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from . import _sql_rows as rows_of
 from ._columns import Columns, choose
 from ._sql_checks import as_truth, check_numbers
 from ._sql_parts import add_cells, add_marginals, add_predicted
+from ._sql_refusals import FILE, NUMBER, refuse, telling
 from ._sql_rows import Rows
 
 
@@ -79,7 +81,13 @@ def _of_parquet(path: str, asked: dict[str, Any], bins: int, cells: int) -> Summ
     engine = ibis.duckdb.connect()
     failure = import_module("duckdb").Error
     try:
-        return _summarise(ibis, engine.read_parquet(path), Path(path).name, asked, bins, cells)
+        table = engine.read_parquet(path)
+
+        def numbered() -> Any:
+            taken = {FILE, NUMBER} & set(table.columns)
+            return table if taken else engine.read_parquet(path, **{FILE: True, NUMBER: True})
+
+        return _summarise(ibis, table, Path(path).name, asked, bins, cells, numbered)
     except failure as reason:
         said = " ".join(str(reason).split())[:160].rstrip(". ")
         raise ValueError(
@@ -90,27 +98,40 @@ def _of_parquet(path: str, asked: dict[str, Any], bins: int, cells: int) -> Summ
 
 
 def _summarise(
-    ibis: Any, table: Any, where: str, asked: dict[str, Any], bins: int, cells: int
+    ibis: Any,
+    table: Any,
+    where: str,
+    asked: dict[str, Any],
+    bins: int,
+    cells: int,
+    numbered: Callable[[], Any] | None = None,
 ) -> Summary:
+    """The same for either.
+
+    - `numbered`: the table once more, with where each row lies; asked for when some will not do.
+    """
     chosen = choose(table.columns, where, asked)
     rows = _rows(ibis, table, chosen)
     summary = Summary(rows.classes, bins=bins, cells=cells)
-    add_cells(ibis, summary, rows, chosen, where)
+    if not add_cells(ibis, summary, rows, chosen, where):
+        again = table if numbered is None else numbered()
+        refuse(_rows(ibis, again, chosen, telling(again, chosen)), chosen, where)
     if rows.classes is not None:
         add_predicted(ibis, summary, rows)
         add_marginals(ibis, summary, rows, rows.classes)
     return summary
 
 
-def _rows(ibis: Any, table: Any, chosen: Columns) -> Rows:
+def _rows(ibis: Any, table: Any, chosen: Columns, own: tuple[str, ...] = ()) -> Rows:
     """The columns that were chosen, under names that are ours, and what follows from them."""
-    given = [table[name] for name in chosen.forecast]
+    given, names = [table[name] for name in chosen.forecast], chosen.forecast
     whole = ibis.literal(True)
     if chosen.kind != "confidence" and len(given) == 1 and given[0].type().is_array():
         (arrays,) = given
         width = _width(table, arrays)
         whole = arrays.length() == width
         given = [arrays[j] for j in range(width)]
+        names = tuple(f"{names[0]}[{j}]" for j in range(width))
     check_numbers(given, chosen)
     narrow = chosen.kind != "logits" and all(
         x.type().is_float16() or x.type().is_float32() for x in given
@@ -120,16 +141,20 @@ def _rows(ibis: Any, table: Any, chosen: Columns) -> Rows:
         given = [ibis.literal(0.0), *given]
     elif len(given) == 1 and chosen.kind == "probabilities":
         given = [rows_of.complement(given[0], narrow=narrow), *given]
+    names = names if len(names) == len(given) else names * len(given)
     told = table.select(
         truth=as_truth(table[chosen.truth], chosen),
         whole=whole,
         **{f"given_{j}": x for j, x in enumerate(given)},
+        **{f"own_{k}": table[name] for k, name in enumerate(own)},
     )
     if chosen.kind == "confidence":
-        return rows_of.of_events(ibis, told, narrow=narrow)
-    if chosen.kind == "logits":
-        return rows_of.of_logits(ibis, told, len(given))
-    return rows_of.of_probabilities(ibis, told, len(given), narrow=narrow)
+        rows = rows_of.of_events(ibis, told, narrow=narrow)
+    elif chosen.kind == "logits":
+        rows = rows_of.of_logits(ibis, told, len(given))
+    else:
+        rows = rows_of.of_probabilities(ibis, told, len(given), narrow=narrow)
+    return replace(rows, names=names, own=own)
 
 
 def _width(table: Any, arrays: Any) -> int:

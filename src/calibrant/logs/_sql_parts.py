@@ -10,12 +10,12 @@ from torch import Tensor
 from ..evaluation import Summary
 from ._columns import Columns
 from ._sql_cells import Steps, bin_of
-from ._sql_checks import faults, look_like_probabilities, refuse, refuse_probabilities
+from ._sql_checks import faults, look_like_probabilities, refuse_probabilities
 from ._sql_rows import Rows
 
 
-def add_cells(ibis: Any, summary: Summary, rows: Rows, chosen: Columns, where: str) -> None:
-    """Totals and cells, in the same pass with a look at the values."""
+def add_cells(ibis: Any, summary: Summary, rows: Rows, chosen: Columns, where: str) -> bool:
+    """Totals and cells, in the same pass with a look at the values: whether they will do."""
     edges = summary.edges.float() if rows.narrow else summary.edges
     # So many steps that the edges of bins, too, come a few to a step.
     steps = Steps(edges, keys=max(summary.cells, 9 * summary.bins))
@@ -47,13 +47,14 @@ def add_cells(ibis: Any, summary: Summary, rows: Rows, chosen: Columns, where: s
         raise ValueError(f"{where} must hold at least one row; got none.")
     counted = {name: sum(found[name].to_pylist()) for name in ("n", *counts)}
     if counted["faults"]:
-        refuse(rows, chosen, where)
+        return False
     if chosen.kind == "logits" and counted["normed"] == counted["n"] and counted["graded"]:
         refuse_probabilities()
     kept = _tensor(found, ["n", "right", "sure_right", "sure_wrong", "squares"])
     summary.state["cells"][_tensor(found, ["cell"])[:, 0].long()] = kept
     totals = _tensor(found, ["n", "right", "nll", "brier", "last"])
     summary.state["totals"] += totals.sum(dim=0)
+    return True
 
 
 def add_predicted(ibis: Any, summary: Summary, rows: Rows) -> None:

@@ -18,11 +18,15 @@ class Rows:
       With classes also `predicted` and `chance_0`, `chance_1`, ...
     - `classes`: how many, `None` for events.
     - `narrow`: whether chances are float32 numbers as they were given.
+    - `names`: what the columns of the forecasts are called, by class.
+    - `own`: the columns that tell a row from others, which are `own_0`, `own_1`, ... here.
     """
 
     table: Any
     classes: int | None
     narrow: bool
+    names: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
 
 def of_logits(ibis: Any, told: Any, classes: int) -> Rows:

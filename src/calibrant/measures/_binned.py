@@ -6,19 +6,21 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._checks import check_bins, check_norm
+from .._checks import check_bins, check_norm, widest
 from .._tables import in_numpy
 from ..criteria import root
 from ._events import of_events
 from ._mass_bins import mass_totals
 from ._order import Ascending
-from ._precision import widened, widest
+from ._precision import widened
 from ._width_bins import width_bins, width_error, width_totals
 
 Binning = Literal["width", "mass"]
 
 # From here on arithmetic finds bins of equal width faster than bisection.
 _MANY = 2**10
+# A count that is a sum of shares may come to a little more than one for one sample.
+_ONE = 1 + 1e-9
 
 
 @of_events
@@ -131,7 +133,10 @@ def debiased_ece(
     $$\sqrt{\max\Bigl(0, \sum_b \frac{n_b}{n} \Bigl[(\bar Y_b - \bar C_b)^2
       - \frac{\bar Y_b (1 - \bar Y_b)}{n_b - 1}\Bigr]\Bigr)}$$
 
-    - `bins`, `binning`: as in `ece`. `weights`: as counts of repeated samples.
+    - `bins`, `binning`: as in `ece`.
+    - `weights`: the bias depends on how many samples there are, so whole numbers are counts: how
+      often each sample was seen. Others cannot be; of them only the proportions matter, and they
+      are taken to be one on average, over the samples above zero.
 
     A bin of fewer than two samples contributes nothing.
 
@@ -141,6 +146,7 @@ def debiased_ece(
 
     Kumar, Liang & Ma, "Verified Uncertainty Calibration", NeurIPS 2019, section 5.
     """
+    weights = None if weights is None else as_counts(weights)
     found = _sorted_totals(confidence, outcome, bins, binning, weights)
     if found is None:
         bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
@@ -153,10 +159,21 @@ def debiased_ece(
 def debiased_root(mass: Tensor, gap: Tensor, happened: Tensor) -> Float[Tensor, ""]:
     """The debiased error of bins: how much each counts, its sum of gaps and of outcomes."""
     mean = bin_mean(happened, mass)
-    several = mass > 1
+    several = mass > _ONE
     noise = mean * (1 - mean) / torch.where(several, mass - 1, 1)
     terms = torch.where(several, mass * (bin_mean(gap, mass).square() - noise), 0)
     return root(terms.sum() / _total(mass.sum()))
+
+
+def as_counts(weights: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Whole numbers as they are; other weights in the same proportions, one on average.
+
+    >>> as_counts(torch.tensor([1.0, 2.0, 0.0])), as_counts(torch.tensor([0.1, 0.1, 0.0]))
+    (tensor([1., 2., 0.]), tensor([1., 1., 0.]))
+    """
+    shares = weights / _total(weights.sum())
+    whole = (weights == weights.round()).all()
+    return torch.where(whole, weights, shares * (weights > 0).sum())
 
 
 def assign_bins(

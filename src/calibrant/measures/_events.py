@@ -6,9 +6,8 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from .._checks import check_events
+from .._checks import check_events, widest
 from .._tables import as_floats
-from ._precision import widest
 
 OfEvents = TypeVar("OfEvents", bound=Callable[..., Tensor])
 

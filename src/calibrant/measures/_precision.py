@@ -2,14 +2,10 @@
 
 from math import frexp
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-
-def widest(device: torch.device) -> torch.dtype:
-    """The widest floating-point type of a device."""
-    return torch.float32 if device.type == "mps" else torch.float64
+from .._checks import widest
 
 
 def widened(*vectors: Tensor) -> tuple[Tensor, ...]:

@@ -91,18 +91,23 @@ class OfChances(OfProbabilities):
         return self._read("entropy", lambda: _share(self._other) + _share(self._chance))
 
     def mean_of(
-        self, per_sample: Callable[[Predictions], Tensor], *, row_by_row: bool = False
+        self,
+        per_sample: Callable[[Predictions], Tensor],
+        *,
+        row_by_row: bool = False,
+        share: bool = False,
     ) -> Tensor:
         """The same, of long columns part by part, where only values are asked."""
         n = len(self)
         short = not row_by_row or self.weights is not None or n <= _PART
         if short or not unrecorded(self._given):
-            return super().mean_of(per_sample)
+            return super().mean_of(per_sample, share=share)
         sums = [
             per_sample(self._some(slice(start, start + _PART), None)).sum(dtype=torch.float64)
             for start in range(0, n, _PART)
         ]
-        return (torch.stack(sums).sum() / n).to(self.dtype)
+        mean = torch.stack(sums).sum() / n
+        return mean if share else mean.to(self.dtype)
 
     @property
     def _chance(self) -> Tensor:

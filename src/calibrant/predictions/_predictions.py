@@ -16,9 +16,10 @@ from .._checks import (
     check_targets,
     check_weights,
     is_readable,
+    widest,
 )
 from .._tables import WORTH_IT, blocks_of, largest_of_rows, softmax_of_blocks, unrecorded
-from ._rows import column_of
+from ._rows import column_of, count_of
 from ._statistics import Statistics
 
 
@@ -254,17 +255,26 @@ class Predictions(Statistics):
         return self._read(("soft_rank", temperature), rank)
 
     def mean_of(
-        self, per_sample: "Callable[[Predictions], Tensor]", *, row_by_row: bool = False
+        self,
+        per_sample: "Callable[[Predictions], Tensor]",
+        *,
+        row_by_row: bool = False,
+        share: bool = False,
     ) -> Float[Tensor, ""]:
         """Mean of a per-sample quantity over these predictions, by weight; zero over none.
 
         - `row_by_row`: whether it may be asked of some samples after others.
+        - `share`: whether it is 0 or 1, so that the mean is a share, given in the widest type.
         """
         values = per_sample(self)
         if self.weights is None:
+            if share:
+                return count_of(values) / max(len(self), 1)
             return values.mean() if len(self) else values.sum()
         largest = self.weights.max() if len(self) else self.weights.sum()
-        weights = (self.weights / torch.where(largest > 0, largest, 1)).to(values.dtype)
+        dtype = widest(values.device) if share else values.dtype
+        given = self.weights.to(torch.promote_types(self.weights.dtype, dtype))
+        weights = (given / torch.where(largest > 0, largest, 1)).to(dtype)
         total = torch.where(largest > 0, weights.sum(), 1)
         return (weights * torch.where(weights > 0, values, 0)).sum() / total
 

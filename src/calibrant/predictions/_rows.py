@@ -4,16 +4,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._checks import widest
 from .._tables import in_numpy
+
+# Numbers whose logarithms one thread has found before others are awake.
+_FEW = 2**17
+# Zeros and ones that float32 adds up without rounding, in whatever order.
+_EXACT = 2**24
 
 
 def entropy_of(probs: Tensor, log_probs: Tensor) -> Tensor:
     # A class ruled out by a logit of minus infinity has no share in the entropy.
     return (probs * torch.where(probs > 0, -log_probs, 0)).sum(dim=1)
-
-
-# Numbers whose logarithms one thread has found before others are awake.
-_FEW = 2**17
 
 
 def log_of(probabilities: Tensor) -> Tensor:
@@ -34,3 +36,10 @@ def column_of(table: Tensor, index: Tensor) -> Tensor:
     """The entry of each row in the column that `index` names for it."""
     # Squeezed, not indexed: the gradient of an index is a table of zeros to be filled.
     return table.gather(1, index[:, None]).squeeze(1)
+
+
+def count_of(zeros_and_ones: Tensor) -> Tensor:
+    """How many are ones, exactly, in the widest type."""
+    # In their own type first, which reads each once and copies none.
+    counts = [part.sum() for part in zeros_and_ones.split(_EXACT)]
+    return torch.stack(counts).to(widest(zeros_and_ones.device)).sum()

@@ -8,8 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import check_not_chances, check_not_probabilities
-from ..measures._precision import widest
+from .._checks import check_not_chances, check_not_probabilities, widest
 from ..predictions import Predictions
 from ._form import Form
 

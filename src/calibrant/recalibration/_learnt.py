@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..measures._precision import widest
+from .._checks import widest
 from ._form import Form
 
 

@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import HALF
-from ..measures._precision import widest
+from .._checks import HALF, widest
 from ..predictions import Predictions
 
 # Elements worked on at once: a block stays in a processor's cache, where exponentials are

@@ -87,7 +87,9 @@ def _differences(one: Told, other: Told, settings: Settings) -> dict[str, Differ
         Ray.of(value, error, torch.cat(kept))
         for (value, error), kept in zip(errors, moved, strict=True)
     ]
-    return rows | {"ece": _of_rays(rays[0], rays[1], settings.level)}
+    rows["ece"] = _of_rays(rays[0], rays[1], settings.level)
+    precision = max(torch.finfo(told.confidence.dtype).eps for told in (one, other))
+    return {name: row.beyond_rounding(precision) for name, row in rows.items()}
 
 
 def _mean(values: Tensor, mass: Tensor) -> float:

@@ -10,6 +10,7 @@ from torch import Tensor
 from .._checks import check_weights
 from ..evaluation import _inputs as inputs
 from ..evaluation._inputs import Numbers
+from ..measures._binned import as_counts
 from ..predictions import Predictions
 from ..scores import brier, nll
 
@@ -169,6 +170,7 @@ def _weighted(said: Told, weights: Numbers | None) -> Told:
         return said
     counted = counted.cpu()
     check_weights(counted, said.confidence)
+    counted = as_counts(counted)  # as `evaluate` does
     table = said.predictions
     if table is not None:
         table = table._some(slice(None), counted.to(table.labels.device))

@@ -9,7 +9,8 @@ from ..._writing import written_whole
 from .._plan import Plan, Rows, plan
 from .._study import Study
 from ._functions import membership, uncertainty
-from ._tests import bars, cumulative, effect, frontier, reliability, shift
+from ._shift import shift
+from ._tests import bars, cumulative, effect, frontier, reliability
 from ._training import coefficients, correlation, cost, epochs, settings
 
 Draw = Callable[[Any, Study, Plan, Rows, list[str]], Any]
@@ -45,7 +46,6 @@ def draw(name: str, study: Study, budget_name: str, rows: Rows, path: Path) -> b
         pyplot.close("all")
         return False
     figure.suptitle(f"{study.heading}", fontsize="medium")
-    figure.tight_layout()
     with written_whole(path) as file:
         figure.savefig(file, format="png", dpi=120, metadata={"Software": None})
     pyplot.close(figure)

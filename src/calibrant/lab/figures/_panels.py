@@ -21,8 +21,10 @@ def rows_on_test(
             yield label, own
 
 
-def panels(pyplot: Any, across: int, up: int = 1) -> Any:
-    return pyplot.subplots(up, across, figsize=(5 * across, 3.8 * up), squeeze=False)
+def panels(pyplot: Any, across: int, up: int = 1, size: tuple[float, float] = (5, 3.8)) -> Any:
+    """A figure and its axes, each of that size in inches."""
+    figsize = (size[0] * across, size[1] * up)
+    return pyplot.subplots(up, across, figsize=figsize, squeeze=False, layout="constrained")
 
 
 def legend(axis: Any) -> None:

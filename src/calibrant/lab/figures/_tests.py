@@ -1,12 +1,12 @@
-"""Figures of test results: curves, shift, bars, effects."""
+"""Figures of test results: curves, bars, effects."""
 
 from statistics import fmean
 from typing import Any
 
 from ...evaluation import cohens_d
 from .._plan import Plan, Rows
-from .._render import figures_of, value_of
 from .._study import Study
+from .._values import figures_of, value_of
 from ._panels import NAMES, legend, panels, rows_on_test
 
 
@@ -25,40 +25,6 @@ def cumulative(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[
                 axis.set(xlabel="quantile of confidence", title=f"{label}{NAMES[condition]}")
                 legend(axis)
     return figure if drawn else None
-
-
-def shift(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[str]) -> Any:
-    columns, conditions = study.figure_settings["columns"], study.figure_settings["conditions"]
-    figure, axes = panels(pyplot, len(columns), len(data))
-    drawn = False
-    for line, own in zip(axes, data, strict=True):
-        for colour, (label, found) in enumerate(rows_on_test(study, current, rows, own)):
-            found = [row for row in found if row.get("shift")]
-            if not found:
-                continue
-            drawn = True
-            for axis, column in zip(line, columns, strict=True):
-                for style, condition in zip(("-", "--", ":"), conditions, strict=False):
-                    at, values = _by_severity(found, condition, column)
-                    axis.plot(at, values, style, color=f"C{colour}", label=label + NAMES[condition])
-                axis.set(xlabel="severity", ylabel=f"{column}, %", title=own)
-        legend(line[0])
-    return figure if drawn else None
-
-
-def _by_severity(found: list[Any], condition: str, column: str) -> tuple[list[int], list[float]]:
-    """Severities, 0 being the test set itself, and means over corruptions and seeds."""
-    severities = sorted({int(s) for row in found for own in row["shift"].values() for s in own})
-    values = [fmean(100 * row["test"][condition][column] for row in found)]
-    for severity in severities:
-        values.append(
-            fmean(
-                100 * own[str(severity)][condition][column]
-                for row in found
-                for own in row["shift"].values()
-            )
-        )
-    return [0, *severities], values
 
 
 def frontier(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[str]) -> Any:

@@ -329,7 +329,7 @@ FIGURE_6 = Study(
         ),
     },
     figure="shift",
-    figure_settings={"columns": ("accuracy", "ece20"), "conditions": ("none", "temperature")},
+    figure_settings={"panels": (("Acc.",), ("ECE",), ("ECE after TS",))},
 )
 
 STUDIES = {

@@ -383,10 +383,7 @@ FIGURE_2 = Study(
     note=NOTE,
     budgets=SHIFTED,
     figure="shift",
-    figure_settings={
-        "columns": ("ece15_mass_l2",),
-        "conditions": ("none", "temperature", "temperature_sb_ece"),
-    },
+    figure_settings={"panels": (("ECE", "ECE+TS", "ECE+TS-SB-ECE"),)},
 )
 FIGURE_3 = Study(
     title="The soft bin-membership function",
@@ -443,7 +440,7 @@ FIGURE_7 = Study(
     note=NOTE,
     budgets=SHIFTED,
     figure="shift",
-    figure_settings={"columns": ("ece15_mass_l2",), "conditions": ("none", "temperature")},
+    figure_settings={"panels": (("ECE",), ("ECE with TS",))},
 )
 FIGURE_8 = Study(
     title="Secondary losses on ImageNet under shift",
@@ -462,7 +459,7 @@ FIGURE_8 = Study(
         ),
     },
     figure="shift",
-    figure_settings={"columns": ("ece15_mass_l2",), "conditions": ("none",)},
+    figure_settings={"panels": (("ECE",),)},
 )
 FIGURE_9 = Study(
     title="Temperature by likelihood and by SB-ECE, under shift, for every primary loss",

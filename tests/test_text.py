@@ -1,0 +1,64 @@
+"""Names that people give stay on their line and in their columns."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibrant._text import left, right, short, shown, width
+
+
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [
+        ("a\nb\r\tc", r"a\nb\r\tc"),
+        ("\x1b[31mred\x00", r"\x1b[31mred\x00"),
+        ("a\u2028b\u2029c\x85", r"a\u2028b\u2029c\x85"),
+        ("turned \u202eround", r"turned \u202eround"),
+        ("half \ud800", r"half \ud800"),
+        ("plain | name", "plain | name"),
+        ("漢字 é", "漢字 é"),
+        ("\u06cc\u200c\u062e", "\u06cc\u200c\u062e"),
+    ],
+)
+def test_what_breaks_a_line_is_spelt_out(name: str, spelt: str) -> None:
+    assert shown(name) == spelt
+
+
+@given(st.text())
+def test_any_name_is_one_line_that_can_be_written(name: str) -> None:
+    line = shown(name)
+    assert len(line.splitlines()) <= 1
+    assert shown(line) == line
+    line.encode()
+    assert not any(unicodedata.category(c) in ("Cc", "Cs") for c in line)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("abc", 3),
+        ("漢字", 4),
+        ("\uff46\uff55", 4),
+        ("e\u0301", 1),
+        ("한", 2),
+        ("\u1112\u1161\u11ab", 2),
+    ],
+)
+def test_wide_letters_take_two_columns_and_marks_none(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+@given(st.text(), st.integers(1, 30))
+def test_a_short_name_fits_and_is_the_name_where_that_fits(name: str, most: int) -> None:
+    cut = short(name, most)
+    assert width(cut) <= most
+    assert cut == name or (width(name) > most and name.startswith(cut.removesuffix("…")))
+
+
+@given(st.text(max_size=9))
+def test_padded_names_fill_their_columns(name: str) -> None:
+    assert width(left(name, 20)) == width(right(name, 20)) == 20
+    assert left(name, 20).rstrip(" ") == name.rstrip(" ")
+    assert right(name, 20).lstrip(" ") == name.lstrip(" ")
