@@ -1,9 +1,10 @@
 """How often the intervals of `evaluate` hold the truth.
 
 Worlds of ten classes whose logits are drawn at random and whose labels are drawn from their
-softmax; the model reports the logits times a temperature, so at 1 it is calibrated and above 1
-over-confident. The truth of a row is its value on a population of two million with every
-outcome replaced by its chance, which leaves no noise.
+softmax; the model reports the logits times a factor, so at 1 it is calibrated and above 1
+over-confident. In two worlds the factor depends on how sure the truth is, so that gaps have
+both signs, or lie in few bins. The truth of a row is its value on a population of two million with
+every outcome replaced by its chance, which leaves no noise.
 
     python benchmarks/interval_coverage.py --device cuda --processes 12   # minutes, on a GPU
     python benchmarks/interval_coverage.py --repetitions 20               # a look, on a CPU
@@ -37,19 +38,28 @@ from calibrant.evaluation._ranking import auroc, risk_coverage_area
 from calibrant.evaluation._rows import rows_of_predictions
 
 CLASSES, SPREAD, POPULATION, DRAWS, LEVEL = 10, 2.0, 2_000_000, 1000, 0.95
-TEMPERATURES = (1.0, 1.1, 1.5, 2.0)
 SLOW = ("smooth_ece",)
+# By the chance of the likeliest class, what the logits are multiplied by.
+WORLDS: dict[str, Callable[[Tensor], Tensor | float]] = {
+    "T = 1": lambda _: 1.0,
+    "T = 1.1": lambda _: 1.1,
+    "T = 1.5": lambda _: 1.5,
+    "T = 2": lambda _: 2.0,
+    "both signs": lambda chance: torch.where(chance > 0.5, 1.3, 0.8),
+    "few bins": lambda chance: torch.where((chance > 0.7) & (chance < 0.8), 1.5, 1.0),
+}
 
 
-def world(temperature: float, n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+def world(name: str, n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
     """Logits that the model reports, and the true chances behind the labels."""
     logits = SPREAD * torch.randn(n, CLASSES, generator=rng, dtype=torch.float64, device=rng.device)
-    return temperature * logits, logits.softmax(dim=1)
+    chances = logits.softmax(dim=1)
+    return WORLDS[name](chances.amax(dim=1, keepdim=True)) * logits, chances
 
 
-def truths(temperature: float, rng: torch.Generator) -> dict[str, float]:
+def truths(name: str, rng: torch.Generator) -> dict[str, float]:
     """Every row on the population, outcomes replaced by their chances."""
-    logits, chances = world(temperature, POPULATION, rng)
+    logits, chances = world(name, POPULATION, rng)
     probs = logits.softmax(dim=1)
     predicted = logits.argmax(dim=1)
     confidence = probs.gather(1, predicted[:, None])[:, 0]
@@ -92,54 +102,54 @@ def truths(temperature: float, rng: torch.Generator) -> dict[str, float]:
 
 
 def repetition(
-    temperature: float, n: int, rng: torch.Generator, seed: int, rows: Iterable[str] | None
+    name: str, n: int, rng: torch.Generator, seed: int, rows: Iterable[str] | None
 ) -> dict[str, Estimate]:
     """One sample from the world, and its intervals."""
-    logits, chances = world(temperature, n, rng)
+    logits, chances = world(name, n, rng)
     labels = torch.multinomial(chances, 1, generator=rng)[:, 0]
     predictions = Predictions(logits, labels)
     everyone = torch.ones(n, dtype=torch.float64, device=rng.device)
     every = rows_of_predictions(predictions, everyone, 15)
-    chosen = {name: every[name] for name in rows or every}
+    chosen = {row: every[row] for row in rows or every}
     return estimates(chosen, everyone, draws=DRAWS, level=LEVEL, seed=seed)
 
 
 def repetitions(
-    temperature: float, rows: list[str], arguments: argparse.Namespace, worker: int
+    name: str, rows: list[str], arguments: argparse.Namespace, worker: int
 ) -> dict[str, list[Estimate]]:
     """One worker's share of the repetitions, the slow rows in the first few only."""
     torch.set_num_threads(1)
     rng = torch.Generator(arguments.device).manual_seed(arguments.seed + 1 + worker)
-    found: dict[str, list[Estimate]] = {name: [] for name in rows}
-    quick = [name for name in rows if name not in SLOW]
+    found: dict[str, list[Estimate]] = {row: [] for row in rows}
+    quick = [row for row in rows if row not in SLOW]
     for k in range(worker, arguments.repetitions, arguments.processes):
         chosen = rows if k < arguments.slow_repetitions else quick
-        for name, one in repetition(temperature, arguments.n, rng, k, chosen).items():
-            found[name].append(one)
+        for row, one in repetition(name, arguments.n, rng, k, chosen).items():
+            found[row].append(one)
     return found
 
 
-def study(temperature: float, arguments: argparse.Namespace) -> list[Row]:
+def study(name: str, arguments: argparse.Namespace) -> list[Row]:
     """Coverage of every row in one world."""
     rng = torch.Generator(arguments.device).manual_seed(arguments.seed)
     truth = {
-        name: value
-        for name, value in truths(temperature, rng).items()
-        if arguments.rows is None or name in arguments.rows
+        row: value
+        for row, value in truths(name, rng).items()
+        if arguments.rows is None or row in arguments.rows
     }
-    found: dict[str, list[Estimate]] = {name: [] for name in truth}
-    share = partial(repetitions, temperature, list(truth), arguments)
+    found: dict[str, list[Estimate]] = {row: [] for row in truth}
+    share = partial(repetitions, name, list(truth), arguments)
     with ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as workers:
         for part in workers.map(share, range(arguments.processes)):
-            for name, some in part.items():
-                found[name] += some
+            for row, some in part.items():
+                found[row] += some
     return [
-        {"temperature": number(temperature), "row": name}
-        | summary(truth[name], found[name])
+        {"world": name, "row": row}
+        | summary(truth[row], found[row])
         | {"n": str(arguments.n), "seed": str(arguments.seed)}
         | circumstances(arguments.device)
-        for name in truth
-        if found[name]
+        for row in truth
+        if found[row]
     ]
 
 
@@ -166,8 +176,8 @@ def summary(truth: float, found: list[Estimate]) -> dict[str, str]:
 
 def replaced(kept: list[Row], rows: list[Row]) -> list[Row]:
     """The rows there are, those drawn anew in their places."""
-    fresh = {(row["temperature"], row["row"]): row for row in rows}
-    return [fresh.get((row["temperature"], row["row"]), row) for row in kept]
+    fresh = {(row["world"], row["row"]): row for row in rows}
+    return [fresh.get((row["world"], row["row"]), row) for row in kept]
 
 
 def main() -> None:
@@ -178,18 +188,18 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=2000)
     parser.add_argument("--repetitions", type=int, default=1000)
     parser.add_argument("--slow-repetitions", type=int, default=100)
-    parser.add_argument("--temperatures", type=float, nargs="+", default=TEMPERATURES)
+    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS))
     parser.add_argument("--rows", nargs="+", help="such as ece; all, unless given")
     parser.add_argument("--seed", type=int, default=20261115)
     parser.add_argument("--out", type=Path, default=RESULTS / "coverage.csv")
     arguments = parser.parse_args()
     kept = read(arguments.out) if arguments.rows else []
     rows: list[Row] = []
-    for temperature in arguments.temperatures:
-        rows += study(temperature, arguments)
+    for name in arguments.worlds:
+        rows += study(name, arguments)
         write(arguments.out, replaced(kept, rows) if kept else rows)
         for row in rows:
-            if row["temperature"] == number(temperature):
+            if row["world"] == name:
                 print(*list(row.values())[:9], flush=True)
 
 

@@ -11,13 +11,14 @@ from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
 from calibrant import Predictions
-from calibrant.evaluation import _binned_draws, _weights
+from calibrant.evaluation import _bin_totals, _weights
 from calibrant.evaluation._estimates import estimates
+from calibrant.evaluation._extremes import alike_everywhere, in_few_bins
 from calibrant.evaluation._interval import inverted, percentile
 from calibrant.evaluation._largest_draws import LargestGapDraws
 from calibrant.evaluation._resampled import AlongRay, Events
 from calibrant.evaluation._rows import rows_of_events, rows_of_predictions
-from calibrant.evaluation._shape import expected_gap
+from calibrant.evaluation._shape import Shape, shape_of
 from calibrant.evaluation._slow_draws import SweepDraws
 from calibrant.evaluation._weights import multinomial_weights
 from calibrant.measures._binned import as_counts
@@ -106,7 +107,8 @@ def test_moving_to_the_observed_gaps_changes_nothing(name: str) -> None:
     (weights,) = multinomial_weights(ones, 4, seed=3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "calibrant.evaluation._resampled.expected_gap", lambda confidence, gap, _: gap
+            "calibrant.evaluation._resampled.shape_of",
+            lambda confidence, gap, _: Shape(gap, gap, torch.zeros(())),
         )
         observed = rows_of_predictions(Predictions(logits, labels), ones, 15)[name].resampled
         assert isinstance(observed, AlongRay)
@@ -215,8 +217,8 @@ def test_where_zeros_would_be_too_many_rows_are_added_one_by_one(
     logits, labels = sample(tied=True)
     ones = torch.ones(N).double()
     found = []
-    for most in (_binned_draws._MOST_ZEROS, 0):
-        monkeypatch.setattr(_binned_draws, "_MOST_ZEROS", most)
+    for most in (_bin_totals._MOST_ZEROS, 0):
+        monkeypatch.setattr(_bin_totals, "_MOST_ZEROS", most)
         monkeypatch.setattr(torch.nn.functional, "one_hot", watched := Mock(wraps=one_hot))
         rows = rows_of_predictions(Predictions(logits, labels), ones, 15)
         chosen = {name: rows[name] for name in ("ece", "mce", "per_class_ece")}
@@ -260,9 +262,102 @@ def test_expected_gaps_keep_a_real_bump_and_drop_noise(rng: torch.Generator) -> 
     noise = 0.4 * torch.randn(4_000, generator=rng, dtype=torch.float64)
     bump = 0.5 * (6.28 * confidence).sin()
     ones = torch.ones(4_000, dtype=torch.float64)
-    dropped, kept = (expected_gap(confidence, gap, ones) for gap in (noise, bump + noise))
-    assert dropped.square().mean() < 0.2 * noise.square().mean()
-    assert (kept * bump).mean() / bump.square().mean() > 0.9
+    dropped, kept = (shape_of(confidence, gap, ones) for gap in (noise, bump + noise))
+    assert dropped.expected.square().mean() < 0.2 * noise.square().mean()
+    assert (kept.expected * bump).mean() / bump.square().mean() > 0.9
+    assert (kept.shrunk * bump).mean() / bump.square().mean() > 0.9
+    assert dropped.freedom < 4 < 12 < kept.freedom <= 15
+
+
+def test_a_mean_within_its_noise_is_dropped_or_put_at_its_standard_error() -> None:
+    confidence = torch.linspace(0, 1, 400, dtype=torch.float64)
+    gap = torch.tensor([1.0, -1.0] * 200, dtype=torch.float64) + 0.001
+    found = shape_of(confidence, gap, torch.ones(400, dtype=torch.float64))
+    assert_close(found.shrunk.mean(), torch.zeros(()).double(), atol=1e-12, rtol=0)
+    # The standard error of the mean of 400 gaps of size one.
+    assert_close(found.expected.mean(), torch.tensor(1 / 20).double(), atol=1e-3, rtol=0)
+    certain = shape_of(confidence, gap + 1, torch.ones(400, dtype=torch.float64))
+    assert_close(certain.expected.mean(), (gap + 1).mean())
+    assert 0.99 < certain.shrunk.mean() / (gap + 1).mean() < 1
+
+
+def few_bins_slowly(events: Events, cell: Tensor, cells: int) -> Tensor:
+    """Stein's estimate of the risk, one bin and one threshold at a time."""
+    n = len(cell)
+    gap, noise, smooth, kept = [], [], [], []
+    for k in range(cells):
+        own = cell == k
+        chance = events.confidence[own] * (1 - events.confidence[own])
+        gap.append(events.gap[own].sum().item() / n)
+        smooth.append(events.shrunk[own].sum().item() / n)
+        noise.append(max(events.gap[own].square().sum(), chance.sum()).item() ** 0.5 / n)
+    sizes = [abs(g) / s for g, s in zip(gap, noise, strict=True)]
+    risk = sum(((g - f) / s) ** 2 for g, f, s in zip(gap, smooth, noise, strict=True))
+    risk += 2 * events.freedom.item() - cells
+    best = None
+    for t in sizes:
+        own_risk = sum(min(z, t) ** 2 + (1 if z > t else -1) for z in sizes)
+        if own_risk < risk:
+            risk, best = own_risk, t
+    if best is None:
+        return events.shrunk
+    for k, (g, z) in enumerate(zip(gap, sizes, strict=True)):
+        kept.append(g * max(0.0, 1 - best / z) / ((cell == k).sum().item() / n))
+    return torch.tensor(kept, dtype=torch.float64)[cell]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("gap", ["none", "one bin", "slope"])
+def test_a_few_bins_are_believed_where_they_explain_the_gaps_better(gap: str, seed: int) -> None:
+    rng = torch.Generator().manual_seed(seed)
+    confidence = torch.rand(900, generator=rng, dtype=torch.float64)
+    chance = {
+        "none": confidence,
+        "one bin": torch.where((confidence > 0.4) & (confidence < 0.5), 0.9, confidence),
+        "slope": 0.3 + 0.4 * confidence,
+    }[gap]
+    outcome = torch.bernoulli(chance, generator=rng)
+    events = Events.of(confidence, outcome, torch.ones(900, dtype=torch.float64))
+    cell = (10 * confidence).long()
+    found = in_few_bins(events, cell, 10)
+    assert_close(found, few_bins_slowly(events, cell, 10))
+    if gap == "one bin":
+        assert found is not events.shrunk
+        assert found[cell == 4].mean() > 0.3 > 0.1 > found[cell != 4].abs().max()
+
+
+def test_in_every_bin_one_standard_error_to_the_side_expected() -> None:
+    rng = torch.Generator().manual_seed(0)
+    confidence = torch.rand(300, generator=rng, dtype=torch.float64)
+    events = Events.of(confidence, torch.ones(300).double(), torch.ones(300).double())
+    cell = (3 * confidence).long()
+    found = alike_everywhere(events, cell, 4)
+    for k in range(3):
+        own = cell == k
+        size = max(events.gap[own].square().sum(), (confidence * (1 - confidence))[own].sum())
+        assert_close(found[own], (size.sqrt() / own.sum()).expand(int(own.sum())))
+    down = Events.of(confidence, torch.zeros(300).double(), torch.ones(300).double())
+    assert (alike_everywhere(down, cell, 4) < 0).all()
+
+
+def test_the_ends_of_an_interval_come_from_rays_of_their_own() -> None:
+    confidence, outcome = torch.rand(2, 500, generator=torch.Generator().manual_seed(2)).double()
+    ones = torch.ones(500, dtype=torch.float64)
+    rows = rows_of_events(confidence, (outcome < confidence**2).double(), ones, None, 15)
+    (weights,) = multinomial_weights(ones, 60, seed=1)
+    for name in ("ece", "ece_mass", "ks_error", "esd", "mmce"):
+        ray = rows[name].resampled
+        assert isinstance(ray, AlongRay)
+        scales, value = ray.scales_like(ones), rows[name].value().item()
+        rays, truths = ray.rays(weights, scales), ray.truths(scales)
+        assert_close(rays[:, 0], ray.moved(weights, scales))
+        assert_close(truths[0], ray.truth(scales))
+        each = [inverted(value, rays[:, k], truths[k], 0.9) for k in range(len(truths))]
+        low, high = ray.ends(value, rays, truths, 0.9)
+        if len(each) == 3:
+            assert (low, high) == (each[1][0], (each[0][1] + each[2][1]) / 2)
+        else:
+            assert (low, high) == (each[0][0], max(each[0][1], each[1][1]))
 
 
 def test_intervals_of_events_hold_the_truth_about_as_often_as_they_say() -> None:

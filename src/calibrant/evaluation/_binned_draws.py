@@ -1,112 +1,24 @@
-"""Binned errors of many resamples: bin totals by matrix products."""
+"""Norms of the gaps of bins, over many resamples."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from ..criteria import root
-from ..measures._binned import assign_bins, bin_mean
-from ..measures._order import Ascending
+from ..measures._binned import Binning, assign_bins, bin_mean
+from ._bin_totals import Binned, Totals
+from ._extremes import alike_everywhere, in_few_bins
+from ._interval import inverted
 from ._resampled import AlongRay, Events
 
-# From this many bins on, adding row by row beats a product with mostly zeros; and where the zeros
-# would be more than these, 64 MiB of them, it saves their room.
-_MANY_BINS, _MOST_ZEROS = 256, 2**23
 # Gaps held at once, over resamples, truths and bins.
 _AT_ONCE = 2**22
 
-
-@dataclass(frozen=True)
-class Totals:
-    """What each bin of each resample holds, as shares of the resample.
-
-    - `mass`: how much counts, `gap`: the sum of gaps.
-    - `observed`, `expected`: those of the original sample in the same bins.
-    - `size`: how much each resample counts in all; `hits`: the sum of outcomes.
-    """
-
-    mass: Float[Tensor, "draws bins"]
-    gap: Float[Tensor, "draws bins"]
-    hits: Float[Tensor, "draws bins"]
-    observed: Float[Tensor, "#draws bins"]
-    expected: Float[Tensor, "#draws bins"]
-    size: Float[Tensor, " draws"]
-
-    def moved(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "draws scales bins"]:
-        """The gaps of the bins, moved from the observed to each multiple of the expected."""
-        noise = self.gap - self.observed
-        return noise[:, None] + scales[:, None] * self.expected[:, None]
-
-
-Binned = Callable[[Float[Tensor, "draws n"]], Totals]
 Reduce = Callable[[Totals, Float[Tensor, "draws scales bins"]], Float[Tensor, "draws scales"]]
-
-
-def by_cell(events: Events, cell: Int[Tensor, " n"], cells: int) -> Binned:
-    """Bins that do not depend on the weights."""
-    columns = torch.stack([torch.ones_like(events.gap), events.gap, events.outcome], dim=1)
-    observed, expected = (
-        torch.zeros(cells, dtype=x.dtype, device=x.device).index_add(0, cell, events.shares(x))
-        for x in (events.gap, events.expected)
-    )
-    few = cells < _MANY_BINS and 3 * cells * len(cell) <= _MOST_ZEROS
-    if few:
-        member = torch.nn.functional.one_hot(cell, cells).to(events.gap.dtype)
-        table = (member[:, None, :] * columns[:, :, None]).reshape(len(cell), -1)
-
-    def totals(weights: Tensor) -> Totals:
-        size = weights.sum(dim=1)
-        shares = weights / torch.where(size > 0, size, 1)[:, None]
-        if few:
-            mass, gap, hits = (shares @ table).reshape(len(weights), 3, cells).unbind(1)
-        else:
-            empty = shares.new_zeros(cells, len(weights))
-            mass, gap, hits = (
-                empty.index_add(0, cell, (shares * column).T).T for column in columns.T
-            )
-        return Totals(mass, gap, hits, observed[None], expected[None], size)
-
-    return _shared(totals)
-
-
-def by_mass(events: Events, bins: int) -> Binned:
-    """Bins of equal mass, cut anew for every resample."""
-    ascending = Ascending.of(events.confidence)
-    first, source = ascending.first_tied, ascending.source
-    tied = not bool((first.diff() > 0).all())
-    ordered = torch.stack([torch.ones_like(events.gap), events.gap, events.outcome])[:, source]
-    original = _from_zero(
-        torch.stack([events.shares(x)[source] for x in (events.gap, events.expected)]).cumsum(-1)
-    )
-
-    def totals(weights: Tensor) -> Totals:
-        size = weights.sum(dim=1)
-        shares = weights[:, source]
-        lighter = shares.cumsum(1) - shares
-        lighter = lighter[:, first] if tied else lighter
-        place = lighter * bins / torch.where(size > 0, size, 1)[:, None]
-        edges = torch.arange(bins + 1, dtype=place.dtype, device=place.device)
-        cuts = torch.searchsorted(place.contiguous(), edges.expand(len(place), -1).contiguous())
-        cuts[:, 0], cuts[:, -1] = 0, place.shape[1]
-        shares = shares / torch.where(size > 0, size, 1)[:, None]
-        mass, gap, hits = (
-            _from_zero((shares * x).cumsum(1)).gather(1, cuts).diff(dim=1) for x in ordered
-        )
-        observed, expected = original[:, cuts].diff(dim=2)
-        # An empty bin is empty, whatever rounding a difference of running sums leaves in it.
-        filled = mass > 1e-12
-        mass, gap, hits = (torch.where(filled, x, 0) for x in (mass, gap, hits))
-        return Totals(mass, gap, hits, observed, expected, size)
-
-    return _shared(totals)
-
-
-def by_width(events: Events, bins: int) -> Binned:
-    """Bins of equal width."""
-    return by_cell(events, assign_bins(events.confidence, bins=bins, binning="width"), bins)
 
 
 def total_gap(totals: Totals, gaps: Tensor) -> Tensor:
@@ -162,28 +74,63 @@ class BinnedDraws(AlongRay):
         self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
     ) -> Float[Tensor, "draws scales"]:
         """The totals once, the norm for every scale."""
-        totals = self.binned(weights)
-        few = max(1, _AT_ONCE // totals.gap.numel())
-        parts = [self.reduce(totals, totals.moved(some)) for some in scales.split(few)]
-        return torch.cat(parts, dim=1)
+        return self._along(self.events.expected, weights, scales, self.reduce)
 
     def truth(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, " scales"]:
         """The norm of the expected gaps in the bins of the original sample."""
-        totals = self.binned(self.events.weights[None])
-        return (self.of_truth or self.reduce)(totals, totals.moved(scales))[0]
+        reduce, own = self.of_truth or self.reduce, self.events.weights[None]
+        return self._along(self.events.expected, own, scales, reduce)[0]
+
+    def _along(self, shape: Tensor, weights: Tensor, scales: Tensor, reduce: Reduce) -> Tensor:
+        totals = self.binned(weights)
+        few = max(1, _AT_ONCE // totals.gap.numel())
+        parts = [
+            reduce(totals, totals.moved(self.events, shape, some)) for some in scales.split(few)
+        ]
+        return torch.cat(parts, dim=1)
 
 
-def _from_zero(running: Tensor) -> Tensor:
-    return torch.nn.functional.pad(running, (1, 0))
+@dataclass(frozen=True)
+class TotalGapDraws(BinnedDraws):
+    r"""The l1 norm, along three rays.
 
+    Noise adds to $\sum_b |g_b|$ where a gap is small beside it, and nothing where it is large. So
+    the bias depends on how the truth is spread over the bins: it is largest if all of it lies in
+    a few, and smallest if every bin is off alike. The lower end of an interval takes the first
+    for the truth where the gaps look like it; the upper end takes the middle between what the
+    expected gaps say and the second.
 
-def _shared(binned: Binned) -> Binned:
-    """Remember the last answer: several norms ask for the totals of the same weights."""
-    last: list[tuple[Tensor, Totals]] = []
+    - `bins`, `binning`: as the measure has them.
+    """
 
-    def totals(weights: Tensor) -> Totals:
-        if not last or last[0][0] is not weights:
-            last[:] = [(weights, binned(weights))]
-        return last[0][1]
+    bins: int = 15
+    binning: Binning = "width"
 
-    return totals
+    @cached_property
+    def shapes(self) -> tuple[Float[Tensor, " n"], ...]:
+        """As expected, in a few bins where that is likelier, and alike in all."""
+        events, bins = self.events, self.bins
+        cell = assign_bins(
+            events.confidence, bins=bins, binning=self.binning, weights=events.weights
+        )
+        few = in_few_bins(events, cell, bins)
+        return events.expected, few, alike_everywhere(events, cell, bins)
+
+    def rays(
+        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "draws rays scales"]:
+        """One for each shape; the totals are found once."""
+        along = [self._along(shape, weights, scales, self.reduce) for shape in self.shapes]
+        return torch.stack(along, dim=1)
+
+    def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
+        """One for each shape."""
+        return self.rays(self.events.weights[None], scales)[0]
+
+    def ends(self, value: float, rays: Tensor, truths: Tensor, level: float) -> tuple[float, float]:
+        """From three intervals, one."""
+        (_, high), (low, _), (_, highest) = (
+            inverted(value, ray, truth, level)
+            for ray, truth in zip(rays.unbind(1), truths, strict=True)
+        )
+        return low, (high + highest) / 2

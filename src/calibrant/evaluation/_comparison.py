@@ -32,7 +32,7 @@ COMPARED: dict[str, Criterion] = {
 """What is compared unless something else is asked for."""
 
 # Plug-in errors: so biased near calibration that their resamples need a truth to scatter around.
-_BIASED = ("ece", "mce", "label_binned_ece", "debiased_ece")
+_BIASED = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error")
 
 # How far two models can be apart; the errors of a ray say so themselves.
 _FURTHEST = {"accuracy": 1.0, "brier": 2.0, "ks_error": 1.0, "esd": 1.0}

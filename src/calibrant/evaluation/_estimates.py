@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._interval import inverted, percentile
+from ._interval import percentile
 from ._resampled import AlongRay
 from ._rows import Row
 from ._weights import multinomial_weights
@@ -50,8 +50,8 @@ def estimates(
         if isinstance(row.resampled, AlongRay):
             scales = row.resampled.scales_like(weights)
             # What rounding leaves of a truth of zero is zero.
-            truth = torch.where((at := row.resampled.truth(scales)) > 1e-8, at, 0)
-            ends = inverted(value, resamples, truth, level)
+            truths = torch.where((at := row.resampled.truths(scales)) > 1e-8, at, 0)
+            ends = row.resampled.ends(value, resamples, truths, level)
             # Beyond its last place the ray goes on, also where no truth can be.
             low, high = (min(end, row.resampled.highest) for end in ends)
         else:
@@ -62,5 +62,5 @@ def estimates(
 
 def _of_block(row: Row, weights: Tensor) -> Tensor:
     if isinstance(row.resampled, AlongRay):
-        return row.resampled.moved(weights, row.resampled.scales_like(weights))
+        return row.resampled.rays(weights, row.resampled.scales_like(weights))
     return row.resampled.draw(weights)

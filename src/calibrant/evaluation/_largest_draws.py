@@ -8,11 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..measures._binned import assign_bins
-from ._binned_draws import BinnedDraws, by_width, largest_gap
+from ._bin_totals import by_width
+from ._binned_draws import BinnedDraws, largest_gap
+from ._extremes import SEEN
 from ._resampled import AlongRay, Events
-
-# Standard errors from zero beyond which a bin's own gap is believed.
-_SEEN = 1.5
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class LargestGapDraws(AlongRay):
         )
         # A bin that is never wrong says little about how often it might be.
         chance = (confidence + expected).clamp(0.01, 0.99)
-        stands_out = gap.square() > _SEEN**2 * chance * (1 - chance) / count
+        stands_out = gap.square() > SEEN**2 * chance * (1 - chance) / count
         return count, confidence, torch.where(stands_out, gap, expected)
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:

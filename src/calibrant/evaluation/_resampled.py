@@ -8,7 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..measures._precision import widened
-from ._shape import expected_gap
+from ._interval import inverted
+from ._shape import shape_of
 
 SCALES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
@@ -20,7 +21,7 @@ class Events:
     - `confidence`: as the measure sees it, so that bins and ties are the measure's own.
     - `gap`: outcome less confidence, in double precision.
     - `weights`: how much each sample counts before any resampling.
-    - `expected`: the gap to expect at each confidence.
+    - `expected`, `shrunk`, `freedom`: the gap to expect at each confidence, as `Shape` has it.
     """
 
     confidence: Float[Tensor, " n"]
@@ -28,13 +29,16 @@ class Events:
     gap: Float[Tensor, " n"]
     weights: Float[Tensor, " n"]
     expected: Float[Tensor, " n"]
+    shrunk: Float[Tensor, " n"]
+    freedom: Float[Tensor, ""]
 
     @staticmethod
     def of(confidence: Tensor, outcome: Tensor, weights: Tensor) -> "Events":
         """From what a measure takes."""
         gap, wide, happened = widened(outcome - confidence, confidence, outcome)
-        expected = expected_gap(wide, gap, weights)
-        return Events(confidence.contiguous(), happened, gap, weights, expected)
+        shape = shape_of(wide, gap, weights)
+        told = (shape.expected, shape.shrunk, shape.freedom)
+        return Events(confidence.contiguous(), happened, gap, weights, *told)
 
     def shares(self, x: Tensor) -> Tensor:
         """Weighted samples as shares of the whole."""
@@ -82,6 +86,26 @@ class AlongRay(Resampled):
     def truth(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, " scales"]:
         """What the statistic would be without noise, for each multiple of the expected gap."""
         return self.moved(self.events.weights[None], scales)[0]
+
+    def rays(
+        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "draws rays scales"]:
+        """The same along every ray that the interval looks at: here one."""
+        return self.moved(weights, scales)[:, None]
+
+    def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
+        """The truths of these rays."""
+        return self.truth(scales)[None]
+
+    def ends(
+        self,
+        value: float,
+        rays: Float[Tensor, "draws rays scales"],
+        truths: Float[Tensor, "rays scales"],
+        level: float,
+    ) -> tuple[float, float]:
+        """The interval of a value."""
+        return inverted(value, rays[:, 0], truths[0], level)
 
     events: Events
 

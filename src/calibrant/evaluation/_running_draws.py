@@ -1,7 +1,7 @@
 """KS, ESD and MMCE of many resamples: weighted running sums over one order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -12,15 +12,50 @@ from ..criteria import root
 from ..measures._mmce import _decayed_sums
 from ..measures._order import Ascending
 from ..measures._precision import in_proportion
+from ._interval import inverted
 from ._ranking import Levels
 from ._resampled import AlongRay, Events, Resampled
 
 
 @dataclass(frozen=True)
-class KsDraws(AlongRay):
-    """The largest running sum of gaps."""
+class OfRunningSums(AlongRay):
+    """A statistic of running sums of gaps, along two rays.
+
+    A mean that is mostly noise may run against gaps of both signs, and the running sums of such a
+    shape scatter less than those of the truth. So the upper end also looks along the shape without
+    that mean, and is the higher of the two.
+    """
 
     events: Events
+
+    @cached_property
+    def without(self) -> AlongRay:
+        """The same statistic, the mean gap shrunk as all the rest is."""
+        return replace(self, events=replace(self.events, expected=self.events.shrunk))
+
+    def rays(
+        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "draws rays scales"]:
+        """With the mean and without it."""
+        both = (self.moved(weights, scales), self.without.moved(weights, scales))
+        return torch.stack(both, dim=1)
+
+    def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
+        """The same."""
+        return torch.stack([self.truth(scales), self.without.truth(scales)])
+
+    def ends(self, value: float, rays: Tensor, truths: Tensor, level: float) -> tuple[float, float]:
+        """The lower end with the mean, the higher of the upper ones."""
+        (low, high), (_, other) = (
+            inverted(value, ray, truth, level)
+            for ray, truth in zip(rays.unbind(1), truths, strict=True)
+        )
+        return low, max(high, other)
+
+
+@dataclass(frozen=True)
+class KsDraws(OfRunningSums):
+    """The largest running sum of gaps."""
 
     @cached_property
     def levels(self) -> Levels:
@@ -53,15 +88,13 @@ class KsDraws(AlongRay):
 
 
 @dataclass(frozen=True)
-class EsdDraws(AlongRay):
+class EsdDraws(OfRunningSums):
     """Expected squared difference, every triple of distinct samples by the product of its weights.
 
     The estimate takes off the noise of one sample. A resample has that noise twice, once
     from the sample and once from resampling, and its weighted form takes off both; moved to
     another truth it has it once, and `_noise` gives the second back.
     """
-
-    events: Events
 
     @cached_property
     def ascending(self) -> Ascending:
@@ -112,10 +145,9 @@ class EsdDraws(AlongRay):
 
 
 @dataclass(frozen=True)
-class MmceDraws(AlongRay):
+class MmceDraws(OfRunningSums):
     """The root of a quadratic form in the gaps, by decayed running sums."""
 
-    events: Events
     bandwidth: float = 0.4
 
     @cached_property

@@ -17,7 +17,8 @@ from ..measures._smooth import (
     remaining_of_rows,
 )
 from ..measures._sweep import monotone_bins
-from ._binned_draws import Binned, BinnedDraws, by_cell, by_width, l2_gap
+from ._bin_totals import Binned, by_cell, by_width
+from ._binned_draws import BinnedDraws, l2_gap
 from ._ranking import Levels
 from ._resampled import AlongRay, Events
 
@@ -171,7 +172,11 @@ class LabelBinnedDraws(AlongRay):
             upper = upper - rate * (mass[:, last] - mass.gather(1, middle))
             return (lower + upper).sum(dim=1)
 
-        gaps = totals.gap[:, None] if scales is None else totals.moved(scales)
+        gaps = (
+            totals.gap[:, None]
+            if scales is None
+            else totals.moved(self.events, self.events.expected, scales)
+        )
         return torch.stack([distance(each) for each in gaps.unbind(1)], dim=1)
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
