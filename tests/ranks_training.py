@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -41,7 +41,7 @@ def network() -> nn.Module:
 
 
 def interleaved(model: nn.Module, rank: int | None, **settings: Any) -> cal.History:
-    defaults: dict[str, Any] = {"epochs": 2, "weight": 2.0, "clip": 0.5}
+    defaults: dict[str, Any] = {"epochs": 2, "weight": 2.0, "clip": 0.1}
     defaults["validation_loader"] = batches(ROWS, 5, rank)
     return cal.fit_interleaved(
         model,
@@ -56,6 +56,12 @@ def interleaved(model: nn.Module, rank: int | None, **settings: Any) -> cal.Hist
 def adaptive(model: nn.Module, rank: int | None) -> cal.History:
     """With a weight that looks at the logits of all, and soon moves."""
     return interleaved(model, rank, weight=cal.AdaptiveWeight(memory=3.0, rate=1.0))
+
+
+def compiled(model: nn.Module, rank: int | None) -> cal.History:
+    """Wrapped once more, around what makes the processes one."""
+    outer: Any = torch.compile(model, backend="eager")
+    return interleaved(outer, rank, epochs=1, validation_loader=None)
 
 
 def resumed(model: nn.Module, rank: int | None, folder: Path) -> cal.History:
@@ -94,6 +100,7 @@ def runs(folder: Path) -> dict[str, Run]:
         "concatenated": lambda model, rank: interleaved(model, rank, concatenate=True),
         "resumed": lambda model, rank: resumed(model, rank, folder),
         "adaptive": adaptive,
+        "compiled": compiled,
         "penalised": penalised,
         "accumulated": accumulated,
     }
@@ -143,6 +150,58 @@ def refusal(rank: int) -> str:
     return "nothing"
 
 
+def told(train: Callable[[], object]) -> str:
+    """What a rank reads when a run is refused."""
+    try:
+        train()
+    except ValueError as error:
+        return str(error)
+    return "nothing"
+
+
+def refusals(rank: int, folder: Path) -> dict[str, str]:
+    """Runs that would leave a rank waiting for another."""
+    model = DistributedDataParallel(network())
+    few = batches(ROWS, 1, rank)[rank:]
+    disk = folder / f"disk of {rank}"
+    disk.mkdir()
+    interleaved(model, rank, epochs=1, checkpoint=disk / "run.pt")  # the first rank writes it
+    static = DistributedDataParallel(network(), static_graph=True)
+    flat = FullyShardedDataParallel(network(), device_id=torch.device("cpu"))
+    return {
+        "unequal fit": told(lambda: fit_on(model, few)),
+        "unequal slices": told(lambda: calibrate_on(model, few, rank)),
+        "two disks": told(lambda: interleaved(model, rank, checkpoint=disk / "run.pt")),
+        "static graph": told(lambda: interleaved(static, rank)),
+        "flat shards": told(lambda: interleaved(flat, rank, validation_loader=None)),
+    }
+
+
+def fit_on(model: nn.Module, data: list[Batch]) -> None:
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+    cal.fit(model, data, objective=nn.CrossEntropyLoss(), optimiser=optimiser, epochs=1)
+
+
+def calibrate_on(model: nn.Module, data: list[Batch], rank: int) -> None:
+    cal.fit_interleaved(
+        model,
+        batches(ROWS, 1, rank),
+        data,
+        calibration=CALIBRATION,
+        weight=1.0,
+        optimiser=torch.optim.SGD(model.parameters(), lr=0.5),
+        epochs=1,
+        schedule="two_phase",
+    )
+
+
+def has_written(rank: int, folder: Path) -> bool:
+    """Whether a model of this rank alone has been kept."""
+    file = folder / f"alone-{rank}.pt"
+    interleaved(network(), None, epochs=1, validation_loader=None, checkpoint=file)
+    return file.exists()
+
+
 def alone() -> dict[str, Tensor]:
     """A model that no other process knows of, with a weight that could ask them."""
     model = network()
@@ -159,6 +218,8 @@ def main(folder: Path) -> None:
         found[name] = outcome(model.module, history)
     found["sharded"] = sharded(rank)
     found["refusal"] = refusal(rank)
+    found["refusals"] = refusals(rank, folder)
+    found["written"] = has_written(rank, folder)
     if rank == 0:
         found["alone"] = alone()
     torch.save(found, folder / f"{rank}-training.pt")

@@ -343,6 +343,70 @@ def test_a_run_goes_on_from_a_checkpoint_with_its_weight(tmp_path: Path) -> None
     assert_close(resumed.state_dict(), model.state_dict(), rtol=0, atol=0)
 
 
+def test_a_step_that_fails_has_taught_it_nothing(rng: torch.Generator) -> None:
+    inputs, labels = torch.randn(40, 4, generator=rng), torch.arange(40) % 3
+    spoilt = inputs.clone()
+    spoilt[0, 0] = float("nan")
+    known: list[dict[str, Any]] = []
+
+    class Remembered(AdaptiveWeight):
+        def update(self, statistics: Any) -> None:
+            known.append(self.state_dict())
+
+    model, weight = nn.Linear(4, 3), Remembered()
+    with pytest.raises(FloatingPointError, match="fit loss must be finite; got nan at step 2"):
+        fit_interleaved(
+            model,
+            [(inputs, labels), (inputs, labels), (spoilt, labels)],
+            [(inputs, labels)],
+            calibration=top_label(rooted(esd)),
+            weight=weight,
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+            epochs=1,
+        )
+    assert len(known) == 2
+    assert weight.state_dict() == known[-1]
+
+
+def test_it_says_how_it_was_made_whatever_it_has_learnt(rng: torch.Generator) -> None:
+    weight = AdaptiveWeight(memory=2.0)
+    said = repr(weight)
+    watched(weight, [overconfidence], 5, rng)
+    assert weight.share != START
+    assert repr(weight) == said
+    assert said == (
+        "AdaptiveWeight(share=0.25, least=0.1, most=2.0, agreement=0.05, rate=0.05, memory=2.0, "
+        "score=nll)"
+    )
+
+
+@pytest.mark.parametrize("settings", [{"memory": 5.0}, {"share": 0.3}, {"score": brier}])
+def test_another_one_does_not_go_on_from_its_checkpoint(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trained(weight: AdaptiveWeight, epochs: int) -> None:
+        model = nn.Linear(4, 3)
+        batches = [(torch.randn(12, 4), torch.arange(12) % 3)]
+        fit_interleaved(
+            model,
+            batches,
+            batches,
+            calibration=top_label(rooted(esd)),
+            weight=weight,
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+            epochs=epochs,
+            checkpoint=tmp_path / "run.pt",
+        )
+
+    trained(AdaptiveWeight(), 1)
+    with pytest.raises(ValueError, match=r"same weight; got another: AdaptiveWeight\(share=0\.25"):
+        trained(AdaptiveWeight(**settings), 2)
+    trained(AdaptiveWeight(), 2)
+    monkeypatch.setattr(AdaptiveWeight, "rule", AdaptiveWeight.rule + 1)
+    with pytest.raises(ValueError, match=r"rule 4, and here .*, rule 5"):
+        trained(AdaptiveWeight(), 3)
+
+
 def test_a_rule_has_a_number() -> None:
     """Stored runs are told apart by it: whoever changes a default here, raises it."""
     usual = {

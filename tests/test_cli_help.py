@@ -17,7 +17,7 @@ def a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-STUDY = [f"study {name}" for name in ("list", "run", "status", "pending", "render")]
+STUDY = [f"study {name}" for name in ("list", "data", "run", "status", "pending", "render")]
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS, *STUDY])

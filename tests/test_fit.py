@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 from training_runs import CALIBRATION, GrowingWeight, loader, network, same, samples
 
 import calibrant as cal
@@ -263,6 +264,48 @@ def test_the_learning_rate_follows_epochs_or_steps(every: Any, expected: float) 
     assert optimiser.param_groups[0]["lr"] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("mode", "figure"), [("min", "error"), ("max", "accuracy")])
+def test_a_plateau_is_one_of_the_validation_figures(
+    mode: Any, figure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = network()
+    optimiser = sgd(model)
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, mode=mode)
+    told: list[float] = []
+    monkeypatch.setattr(schedule, "step", told.append)
+    judged = in_order(90, 40, seed=5)
+    history = interleaved(model, optimiser, lr_schedule=schedule, validation_loader=judged)
+    assert told == [getattr(epoch, figure) for epoch in history.epochs]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_samplers_of_several_processes_are_told_the_epoch_however_deep_they_are(depth: int) -> None:
+    data, seen = samples(24), list[Tensor]()
+    sampler: Any = DistributedSampler(data, num_replicas=2, rank=0)
+    batches = BatchSampler(sampler, 6, drop_last=False)
+    settings: dict[str, Any] = (
+        {"sampler": sampler, "batch_size": 6},
+        {"batch_sampler": batches},
+        {"sampler": batches, "batch_size": None},
+    )[depth]
+
+    def forward(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        seen.append(batch[0])
+        return model(batch[0]), batch[1]
+
+    model = network()
+    cal.fit(
+        model,
+        DataLoader(data, **settings),
+        objective=nn.CrossEntropyLoss(),
+        optimiser=sgd(model),
+        epochs=2,
+        forward=forward,
+    )
+    assert len(seen) == 4
+    assert not same(seen[:2], seen[2:])
+
+
 def test_the_model_ends_with_the_epoch_the_rule_chooses() -> None:
     kept: dict[int, dict[str, Tensor]] = {}
     model = network()
@@ -336,6 +379,8 @@ def test_no_bar_is_shown_in_a_pipe_and_one_is_when_asked_for(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "epoch 0" in shown.err
+    interleaved(model, sgd(model), epochs=1, schedule="two_phase", progress=True)
+    assert "epoch 0, calibration 0." in capsys.readouterr().err
 
 
 def test_without_rich_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,3 +389,17 @@ def test_without_rich_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     interleaved(model, sgd(model), epochs=1)
     with pytest.raises(ValueError, match="progress=True needs rich"):
         interleaved(model, sgd(model), epochs=1, progress=True)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_numbers_of_numpy_are_numbers() -> None:
+    def trained(kind: Any, whole: Any) -> tuple[Any, ...]:
+        model = network(dropout=0)
+        interleaved(model, sgd(model), weight=kind(2), epochs=whole(1))
+        (_, held_out) = cal.split_for_calibration(samples(20), 0.25, seed=whole(3))
+        return model.state_dict(), list(held_out.indices)
+
+    for kind in (np.float32, np.float64, np.int64):
+        assert same(trained(kind, np.int64), trained(float, int))
+    with pytest.raises(TypeError, match=r"seed must be a whole number; got 0\.5"):
+        cal.split_for_calibration(samples(20), 0.25, seed=0.5)  # type: ignore[arg-type]

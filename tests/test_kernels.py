@@ -306,7 +306,7 @@ def test_many_gradients_at_once_are_as_many_gradients(small: tuple[Tensor, Tenso
         statistic = predictions.true_log_prob * predictions.entropy + predictions.soft_rank(3.0)
         every = torch.eye(len(statistic), dtype=statistic.dtype, device=DEVICE)
         pull_back = partial(torch.autograd.grad, statistic, small[0], retain_graph=True)
-        return list(torch.vmap(pull_back)(every))
+        return [*torch.vmap(pull_back)(every), *pull_back(every, is_grads_batched=True)]
 
     assert_close(found(), by_definition(found))
 

@@ -151,8 +151,8 @@ def test_every_study_is_listed_with_its_trials(capsys: pytest.CaptureFixture[str
     assert main(["study", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert listed.keys() == STUDIES.keys()
-    # Two weights at one seed, and two arms at two.
-    assert listed["digits"]["budgets"]["quick"] == 2 + 2 * 2
+    # Two weights and what they are held against at one seed, and two arms at two.
+    assert listed["digits"]["budgets"]["quick"] == 2 + 1 + 2 * 2
 
 
 def test_pending_trials_are_lines_a_worker_can_run(
@@ -258,6 +258,67 @@ def test_figures_of_the_soft_functions_need_no_run(name: str, tmp_path: Path) ->
     assert main(["study", "render", name, "--results", str(tmp_path)]) == 0
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert f"({name}.png)" in (tmp_path / f"{name}.md").read_text()
+
+
+@pytest.mark.parametrize("command", ["run", "status", "pending", "render"])
+def test_a_study_that_trains_nothing_says_how_it_is_drawn(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["study", command, "soft-figure-3"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("calibrant: soft-figure-3 draws functions and trains nothing; draw it: ")
+    assert said.endswith("calibrant study render soft-figure-3 --results FOLDER\n")
+
+
+def test_every_study_that_trains_is_planned_without_naming_a_budget(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["study", "pending", "soft-figure-8", "--store", str(tmp_path)]
+    assert main(asked) == 0
+    assert '"data": "imagenet100"' in capsys.readouterr().out
+
+
+def test_a_data_set_is_downloaded_from_the_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, Path]] = []
+
+    def fetched(name: str, folder: Path) -> list[Path]:
+        asked.append((name, folder))
+        return [folder / "a.bin", folder / "b.bin"]
+
+    monkeypatch.setattr("calibrant.cli._study_data.download", fetched)
+    command = ["study", "data", "cifar10", "--data", str(tmp_path)]
+    assert main(command) == 0
+    assert capsys.readouterr() == (f"{tmp_path / 'a.bin'}\n{tmp_path / 'b.bin'}\n", "")
+    monkeypatch.setattr("calibrant.cli._study_data.download", lambda name, folder: [])
+    assert main(command) == 0
+    assert capsys.readouterr() == ("", f"All of cifar10 is in {tmp_path} already.\n")
+    assert asked == [("cifar10", tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("cifar1", "DATA_SET must be one of adult, anli, "),
+        ("adult", "adult cannot be downloaded by a program; "),
+        ("adult", "must hold tabular/adult.data, tabular/adult.test. Put it there, from"),
+    ],
+)
+def test_what_cannot_be_downloaded_is_refused_in_a_sentence(
+    name: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["study", "data", name, "--data", str(tmp_path)]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_missing_file_is_told_with_the_command_that_fetches_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "my data"
+    command = ["train", "cifar10", "mlp", "--data", str(folder), "--out", str(tmp_path / "out")]
+    assert main(command) == 2
+    assert f"network: calibrant study data cifar10 --data '{folder}';" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

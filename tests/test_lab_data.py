@@ -21,6 +21,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import calibrant as cal
+from calibrant.lab import Trial, open_task
 from calibrant.lab.augment import Augmentation, Batches, ResizedCrop
 from calibrant.lab.data import (
     DATASETS,
@@ -36,6 +37,7 @@ from calibrant.lab.data import (
     read_image_folders,
     read_imagenet_c,
 )
+from calibrant.lab.data._files import contents
 from calibrant.lab.download import download
 from calibrant.lab.people import judged_by_people
 
@@ -238,6 +240,17 @@ def test_the_folder_may_be_that_of_the_files_but_no_other(tmp_path: Path) -> Non
     for name, folder in (("mnist", "elsewhere"), ("fashion-mnist", "MNIST/raw")):
         with pytest.raises(FileNotFoundError, match="train-images-idx3-ubyte must be there"):
             load(name, tmp_path / folder, seed=0)
+
+
+def test_a_packed_file_with_a_damaged_middle_gets_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "labels.gz"
+    stored = bytearray(gzip.compress(bytes(range(200))))
+    stored[12] ^= 0xFF
+    path.write_bytes(stored)
+    with pytest.raises(
+        ValueError, match=r"labels\.gz must be a whole \.gz file; .* Fetch it again"
+    ):
+        contents(path)
 
 
 def test_images_and_labels_of_different_splits_are_refused(tmp_path: Path) -> None:
@@ -488,9 +501,30 @@ def test_imagenet100_takes_its_classes_from_a_list(tmp_path: Path) -> None:
     (tmp_path / "imagenet100/classes.txt").write_text("n03 shark\nn01 hen\n")
     splits = load(of_size("imagenet100", 1, 1, 2), tmp_path, seed=0)
     assert splits.test().inputs.shape == (2, 3, 256, 256)
+    itself = load(of_size("imagenet100", 1, 1, 2), tmp_path / "imagenet100", seed=0)
+    assert_close(itself.test().inputs, splits.test().inputs)
     (tmp_path / "imagenet100/classes.txt").write_text("n03\nn03\n")
     with pytest.raises(ValueError, match="must name each class once; got 2 lines and 1 names"):
         splits.test()
+
+
+@pytest.mark.parametrize("inside", ["", "imagenet100"])
+def test_imagenet_c_is_read_of_the_classes_that_are_trained_on(
+    inside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    for place, name in enumerate(("n01", "n02", "n03")):
+        for part in ("imagenet100/train", "imagenet100/val", "imagenet-c/fog/2"):
+            (tmp_path / part / name).mkdir(parents=True)
+            pillow.new("RGB", (8, 9), (place,) * 3).save(tmp_path / part / name / "a.png")
+    (tmp_path / "imagenet100/classes.txt").write_text("n03 great white shark\nn01 hen\n")
+    monkeypatch.setitem(DATASETS, "imagenet100", of_size("imagenet100", 1, 1, 2))
+    monkeypatch.chdir(tmp_path / inside)  # a relative folder, which has no name of its own
+    # Another seed each time, since what has been opened once is not read again.
+    task = open_task(Trial("imagenet100", "resnet18-imagenet", seed=len(inside)), Path())
+    shifted = task.corrupted(task.splits.test(), "fog", 2)
+    assert shifted.labels.tolist() == [0, 1]
+    assert shifted.inputs[:, 0, 0, 0].tolist() == [2, 0]
 
 
 def test_published_corrupted_sets_are_read_one_severity_at_a_time(tmp_path: Path) -> None:
@@ -695,6 +729,7 @@ class Server:
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.asked: list[tuple[str, str | None]] = []
+        self.at_most: int | None = None  # bytes of an answer, after which the connection ends
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -704,10 +739,13 @@ class Server:
                     self.send_error(404)
                     return
                 start = int((self.headers["Range"] or "bytes=0-")[6:-1])
+                if start and start >= len(files[self.path]):
+                    self.send_error(416)
+                    return
                 self.send_response(206 if start else 200)
                 self.send_header("Content-Length", str(len(files[self.path]) - start))
                 self.end_headers()
-                self.wfile.write(files[self.path][start:])
+                self.wfile.write(files[self.path][start:][: server.at_most])
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -771,6 +809,67 @@ def test_another_checksum_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
             download(gone, tmp_path)
     with pytest.raises(ConnectionError, match=r"put it at .*a\.bin"):
         download(dataset, tmp_path)
+
+
+def one_file(server: Server, content: bytes) -> Dataset[Any]:
+    checksum = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    source = Source(f"{server.url}/a", checksum, "a.bin")
+    return replace(DATASETS["cifar10"], sources=(source,))
+
+
+def test_a_connection_that_ends_early_loses_nothing_of_what_came(tmp_path: Path) -> None:
+    content = bytes(range(250)) * 20
+    with Server({"/a": content}) as server:
+        server.at_most = 1_200
+        for have in ("1,200", "2,400"):
+            said = rf"whole; .* ended after {have} of 5,000 bytes\. They are kept: the same again"
+            with pytest.raises(ConnectionError, match=said):
+                download(one_file(server, content), tmp_path)
+        server.at_most = None
+        assert download(one_file(server, content), tmp_path) == [tmp_path / "a.bin"]
+    assert [place for _, place in server.asked] == [None, "bytes=1200-", "bytes=2400-"]
+    assert (tmp_path / "a.bin").read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+
+
+class CutOff(io.BytesIO):
+    """An answer of unknown length, whose connection is reset at its end."""
+
+    status, headers = 200, dict[str, str]()
+
+    def read(self, size: int | None = -1) -> bytes:
+        block = super().read(size)
+        if not block:
+            raise ConnectionResetError("reset by peer")
+        return block
+
+
+def test_a_connection_that_is_reset_loses_nothing_of_what_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: CutOff(b"some of it"))
+    source = Source("http://127.0.0.1:1/a", "md5:" + "0" * 32, "a.bin")
+    with pytest.raises(ConnectionError, match=r"ended after 10 bytes\. They are kept"):
+        download(replace(DATASETS["cifar10"], sources=(source,)), tmp_path)
+    assert (tmp_path / ".a.bin.part").read_bytes() == b"some of it"
+
+
+def test_a_whole_draft_that_a_kill_left_is_taken_and_not_asked_for(tmp_path: Path) -> None:
+    content = b"all of it"
+    (tmp_path / ".a.bin.part").write_bytes(content)
+    with Server({"/a": content}) as server:
+        download(one_file(server, content), tmp_path)
+        assert server.asked == []
+    assert (tmp_path / "a.bin").read_bytes() == content
+
+
+def test_a_draft_beyond_the_end_of_the_file_is_begun_anew(tmp_path: Path) -> None:
+    content = b"all of it"
+    (tmp_path / ".a.bin.part").write_bytes(b"of another file")
+    with Server({"/a": content}) as server:
+        download(one_file(server, content), tmp_path)
+        assert [place for _, place in server.asked] == ["bytes=15-", None]
+    assert (tmp_path / "a.bin").read_bytes() == content
 
 
 def test_an_archive_without_the_file_gets_a_sentence(tmp_path: Path) -> None:

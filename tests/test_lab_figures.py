@@ -1,6 +1,7 @@
 """Every kind of figure is drawn from rows, and not drawn where there is nothing to draw."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "settings": {"settings": ("weight",), "column": "ece20"},
     "cumulative": {"conditions": ("none", "temperature")},
     "shift": {"panels": (("ECE",), ("ECE", "ECE after TS"))},
-    "bars": {"column": "ECE"},
+    "bars": {"column": "ECE", "under": "Acc."},
     "effect": {"primaries": ("NLL",), "columns": ("ECE",)},
     "correlation": {"across": "ece15", "up": "dece"},
     "membership": {"bins": 15, "temperatures": (0.01, 0.1)},
@@ -43,7 +44,11 @@ def study(kind: str) -> Study:
         paper="",
         place="Figure 0",
         arms={"NLL": Arm(), "NLL + MMCE": Arm(MMCE, (Stage("weight", (1.0, 2.0)),))},
-        columns={"ECE": Column("ece20"), "ECE after TS": Column("ece20", after="temperature")},
+        columns={
+            "Acc.": Column("accuracy"),
+            "ECE": Column("ece20"),
+            "ECE after TS": Column("ece20", after="temperature"),
+        },
         rule=Rule("ece20", margin=0.015, baseline="NLL"),
         budgets={"quick": Budget((("digits", "mlp"),), 2, own)} if trained else {},
         figure=kind,
@@ -113,6 +118,37 @@ def test_a_run_that_diverged_with_null_figures_does_not_stop_a_figure(
     written = write_results("a", study(kind), "quick", rows, tmp_path)
     assert tmp_path / "a-quick.png" in written
     assert '"ece20": null' in (tmp_path / "a-quick.jsonl").read_text()  # as it was stored
+
+
+def test_bars_have_their_spread_and_the_accuracy_below(row: dict[str, Any]) -> None:
+    own = replace(study("bars"), spread="sem")
+    rows = rows_of("bars", row)
+    current = plan("a", own, own.budgets["quick"], rows)
+    (axis,) = FIGURES["bars"](_pyplot(), own, current, rows, ["digits"]).axes
+    error, accuracy = (100 * row["test"]["none"][name] for name in ("ece20", "accuracy"))
+    assert [bar.get_height() for bar in axis.patches] == pytest.approx([error + 0.05] * 2)
+    ends = axis.containers[0].lines[2][0].get_segments()[0][:, 1]
+    assert list(ends) == pytest.approx([error, error + 0.1])  # of 0 and 0.1 half the distance
+    assert [text.get_text() for text in axis.texts] == [f"{accuracy + 0.05:.1f}"] * 2
+    assert [text.xy for text in axis.texts] == [(0, 0), (1, 0)]
+    assert [text.get_text() for text in axis.get_xticklabels()] == ["NLL", "NLL + MMCE"]
+
+
+def test_the_accuracy_below_which_nothing_is_chosen_is_a_line(row: dict[str, Any]) -> None:
+    wanted = {**SETTINGS["settings"], "column": "accuracy", "threshold": True}
+    own = replace(study("settings"), figure_settings=wanted)
+    rows = rows_of("settings", row)
+    current = plan("a", own, own.budgets["quick"], rows)
+    (axis,) = FIGURES["settings"](_pyplot(), own, current, rows, ["digits"]).axes
+    least = 100 * (row["validation"]["none"]["accuracy"] - 0.015)
+    assert list(axis.lines[-1].get_ydata()) == pytest.approx([least, least])
+    assert [text.get_text() for text in axis.get_legend().get_texts()][-1] == "threshold"
+    # As long as the baseline has not run there is no such line.
+    tried = {trial.identity for trials in current.tuning.values() for trial in trials}
+    few = {identity: rows[identity] for identity in tried}
+    current = plan("a", own, own.budgets["quick"], few)
+    (axis,) = FIGURES["settings"](_pyplot(), own, current, few, ["digits"]).axes
+    assert len(axis.lines) == 1
 
 
 ARMS = {f"NLL + measure {place}": Arm({"lr": 0.001 * (place + 1)}) for place in range(16)}

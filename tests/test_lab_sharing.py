@@ -219,9 +219,9 @@ def test_two_processes_run_a_study_as_one(server: str, tmp_path: Path) -> None:
     assert [machine.returncode for machine in machines] == [0, 0], told
     one, two = (Store(store).rows() for store in stores)
     assert one == two  # down to the seconds: nothing ran twice
-    assert len(one) == 6
+    assert len(one) == 7
     ran = sum(line.startswith("1 of 1") for text in told for line in text.splitlines())
-    assert ran == 6
+    assert ran == 7
     chosen = [
         json.loads(line)["value"]
         for store in stores

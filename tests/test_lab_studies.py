@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from scipy.stats import ttest_rel  # type: ignore[import-untyped]
 
+from calibrant.cli._study_choice import trials
 from calibrant.lab import (
     COLUMNS,
     STUDIES,
@@ -22,6 +23,7 @@ from calibrant.lab import (
     judge,
     plan,
     render,
+    write_results,
 )
 from calibrant.lab._parts import criterion_of
 from calibrant.lab._store import read_lines
@@ -70,7 +72,7 @@ def test_every_study_holds_together(name: str) -> None:
             if data in DATASETS
             for part in DATASETS[data].files
         }
-        assert column.split in {"test", "validation", "train", *parts}
+        assert column.split in {"test", "validation", "train", "people", *parts}
     assert study.figure is None or study.figure in FIGURES
     for panel in study.figure_settings.get("panels", ()):
         assert set(panel) <= study.columns.keys()
@@ -155,12 +157,19 @@ def test_settings_are_tuned_one_after_the_other_and_then_tested() -> None:
     rows: dict[str, Any] = {}
     first = next_trials(rows)
     baselines = [trial for trial in first if trial.procedure == "plain"]
-    assert [trial.seed for trial in baselines] == [0, 1, 2]
+    # What the others are held against comes before the tested run that is like it.
+    assert [(t.seed, t.judged_on) for t in baselines] == [
+        (0, "validation"),
+        (1, "test"),
+        (2, "test"),
+    ]
     assert {trial.weight for trial in first} == {None, 1.0, 2.0}
     for trial in baselines:
         rows[trial.identity] = row(0.90, 0.10)
     finish(rows, [t for t in first if t.weight], {1.0: row(0.90, 0.05), 2.0: row(0.89, 0.04)})
-    second = next_trials(rows)
+    (seed_0, *second) = next_trials(rows)
+    assert (seed_0.procedure, seed_0.seed, seed_0.judged_on) == ("plain", 0, "test")
+    rows[seed_0.identity] = row(0.50, 0.10)
     # A weight of 2 with the bandwidth it had is known already.
     assert [(t.weight, dict(t.calibration_settings)) for t in second] == [(2.0, {"bandwidth": 0.2})]
     finish(rows, second, {2.0: row(0.89, 0.01)})
@@ -182,6 +191,65 @@ def tuned(accuracies: tuple[float, float], errors: tuple[float, float], test: fl
     (choice,) = plan("two", TWO_STAGES, TWO_STAGES.budgets["quick"], rows).choices
     assert choice["baseline"] == 0.90
     return float(choice["value"])
+
+
+def held_against(rows: dict[str, Any], study: Study = TWO_STAGES) -> Any:
+    (choice,) = plan("two", study, study.budgets["quick"], rows).choices
+    return choice["baseline"]
+
+
+def test_settings_are_held_against_a_baseline_that_was_trained_as_they_were() -> None:
+    """Two studies that test the same arms otherwise compare the same runs and choose alike."""
+    other = replace(
+        TWO_STAGES,
+        budgets={"quick": Budget((("digits", "mlp"),), seeds=1, settings={"shift": (1,)})},
+    )
+    first = next_trials({})
+    rows = {t.identity: row(0.90, 0.05) for t in first if t.judged_on == "validation"}
+    assert held_against(rows) == held_against(rows, other) == 0.90
+    for study in (TWO_STAGES, other):
+        finals = plan("two", study, study.budgets["quick"], rows).finals["digits", "plain"]
+        rows |= {trial.identity: row(0.95, 0.05) for trial in finals}
+    assert held_against(rows) == held_against(rows, other) == 0.90
+
+
+def test_a_baseline_that_was_only_tested_serves_and_is_not_trained_again() -> None:
+    first = plan("two", TWO_STAGES, TWO_STAGES.budgets["quick"], {})
+    apart = first.baselines["digits"]
+    rows = {trial.identity: row(0.90, 0.05) for trial in first.missing if trial != apart}
+    for trial in first.finals["digits", "plain"]:
+        rows[trial.identity] = row(0.91 + 0.01 * trial.seed, 0.05)
+    assert held_against(rows) == 0.91  # of the seed that the others have
+    assert apart not in next_trials(rows)
+
+
+def test_a_tuned_baseline_is_held_against_by_the_run_it_was_chosen_by() -> None:
+    arms = {"plain": Arm({}, (Stage("lr", (1e-3, 1e-2)),)), "mmce": TWO_STAGES.arms["mmce"]}
+    study = replace(TWO_STAGES, arms=arms)
+    rows = {
+        trial.identity: row(0.90 if trial.lr == 1e-2 else 0.88, 0.05 - trial.lr)
+        for trial in next_trials({}, study)
+    }
+    assert not [trial for trial in next_trials(rows, study) if trial.judged_on == "validation"
+                and trial.weight is None]  # fmt: skip
+    of_mmce = plan("two", study, study.budgets["quick"], rows).choices[-1]
+    assert (of_mmce["arm"], of_mmce["baseline"]) == ("mmce", 0.90)
+    assert trials(study, "quick") == 2 + 4 + 2 * 3
+    assert trials(TWO_STAGES, "quick") == 1 + 4 + 3 * 3
+
+
+def test_rows_that_are_kept_beside_a_page_hold_its_baseline(tmp_path: Path) -> None:
+    rows: dict[str, Any] = {}
+    while missing := next_trials(rows):
+        for trial in missing:
+            apart = trial.judged_on == "validation" and trial.weight is None
+            accuracy = 0.90 if apart else 0.95
+            rows[trial.identity] = {"identity": trial.identity, **row(accuracy, 0.05)}
+    write_results("two", TWO_STAGES, "quick", rows, tmp_path)
+    kept = {each["identity"]: each for each in read_lines(tmp_path / "two-quick.jsonl")}
+    assert kept.keys() == rows.keys()
+    assert (tmp_path / "two-quick.md").read_text() == render("two", TWO_STAGES, "quick", kept)
+    assert f"{len(rows) - 9} of tuning" in render("two", TWO_STAGES, "quick", rows)
 
 
 def test_the_lowest_error_within_the_margin_is_chosen() -> None:
@@ -316,6 +384,70 @@ def test_a_column_may_tell_of_the_worst_group_or_how_far_groups_are_apart() -> N
     assert value_of(apart, row) == pytest.approx(6.0)  # five points too sure, one too unsure
     assert value_of(Column("ece20", groups="race"), row) is None
     assert value_of(apart, {"groups": {"sex": {"0": {"accuracy": 0.5}}}}) is None
+
+
+def test_a_column_may_tell_of_people() -> None:
+    figures = {"accuracy": 0.8, "nll": 0.7, "entropy": 0.2, "ece20": 0.04}
+    row = {"people": {"temperature": figures}, "test": {"temperature": {"nll": 0.1}}}
+    column = Column("ece20", after="temperature", split="people")
+    assert value_of(column, row) == pytest.approx(4.0)
+    assert value_of(replace(column, measure="nll"), row) == 0.7
+    assert value_of(replace(column, measure="entropy"), row) == 0.2  # in nats
+    assert value_of(replace(column, after="none"), row) is None
+    assert value_of(column, {"test": {"temperature": figures}}) is None
+
+
+def test_a_column_of_which_no_row_has_a_figure_is_left_out() -> None:
+    people = Column("ece20", split="people")
+    study = replace(TWO_STAGES, columns={"People": people, **TWO_STAGES.columns})
+    rows: dict[str, Any] = {}
+    while missing := next_trials(rows, study):
+        rows |= {trial.identity: row(0.9, 0.1) for trial in missing}
+    head = "|  | ECE ± std | Acc. ± std | n |\n| :--- | ---: | ---: | ---: |\n"
+    assert head + "| plain | 50.00 ± 0.00 | 50.00 ± 0.00 | 3 |" in render(
+        "two", study, "quick", rows
+    )
+    tested = plan("two", study, study.budgets["quick"], rows).finals["digits", "mmce"][1]
+    rows[tested.identity] = row(0.9, 0.1) | {"people": {"none": {"ece20": 0.04}}}
+    page = render("two", study, "quick", rows)
+    assert "|  | People ± std | ECE ± std |" in page
+    assert "| plain |  | 50.00" in page
+    assert "| mmce | 4.00 | 50.00" in page
+
+
+def test_data_sets_that_only_the_paper_has_are_shown_with_its_numbers_alone() -> None:
+    table = published("plain | 3.81 0.043 | 75.8 0.036")
+    study = replace(TWO_STAGES, spread="sem", published={"imagenet": table})
+    shown = (
+        "## imagenet, not run here\n\n"
+        "|  | ECE, paper ± sem | Acc., paper ± sem |\n"
+        "| :--- | ---: | ---: |\n"
+        "| plain | 3.81 ± 0.043 | 75.8 ± 0.036 |\n"
+    )
+    assert shown in render("two", study, "quick", {})
+    rows: dict[str, Any] = {}
+    while missing := next_trials(rows, study):
+        rows |= {trial.identity: row(0.9, 0.1) for trial in missing}
+    page = render("two", study, "quick", rows)
+    assert shown in page
+    assert page.index("## digits") < page.index("## imagenet") < page.index("## What was chosen")
+    assert "not run here" not in rendered("sem")  # a budget trains on it
+    assert "| NLL + S-AvUC | 75.6 ± 0.053 |" in render(
+        "soft-table-1", STUDIES["soft-table-1"], "quick", {}
+    )
+
+
+def test_every_study_that_trains_has_a_quick_budget() -> None:
+    assert all("quick" in study.budgets for study in STUDIES.values() if study.budgets)
+
+
+def test_spreads_are_those_that_captions_name() -> None:
+    for number in (2, 5, 8, 9):
+        assert STUDIES[f"soft-figure-{number}"].spread == "sem"
+
+
+def test_bars_stand_for_every_primary_with_every_secondary_loss() -> None:
+    assert STUDIES["soft-figure-5"].arms.keys() == STUDIES["soft-table-2"].arms.keys()
 
 
 def test_a_column_may_tell_of_a_set_from_elsewhere() -> None:

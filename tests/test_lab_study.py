@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import optuna
@@ -29,6 +30,7 @@ from calibrant.lab import (
     render,
     run_study,
 )
+from calibrant.lab._journal_lock import JournalLock
 from calibrant.lab._tuning import Tuner
 
 COMMAND = [sys.executable, "-m", "calibrant", "study"]
@@ -57,7 +59,7 @@ def test_a_study_survives_a_kill_and_goes_on_where_it_was(tmp_path: Path) -> Non
     os.killpg(process.pid, signal.SIGKILL)  # the command and its workers, whatever they are at
     process.wait()
     before = whole_lines(rows)
-    assert 1 <= len(before) < 6
+    assert 1 <= len(before) < 7
 
     done = study(*run, "--json")
     assert done.returncode == 0, done.stderr
@@ -65,10 +67,13 @@ def test_a_study_survives_a_kill_and_goes_on_where_it_was(tmp_path: Path) -> Non
     # What was finished is untouched, and nothing ran twice.
     assert after[: len(before)] == before
     identities = [json.loads(line)["identity"] for line in after]
-    assert len(identities) == len(set(identities)) == 6
-    assert f"{len(before)} of" in done.stderr or len(before) > 4
+    assert len(identities) == len(set(identities)) == 7
+    assert f"{len(before)} of" in done.stderr or len(before) > 5
     (choice,) = json.loads(done.stdout)["choices"]
     assert choice["value"] in (2.0, 4.0)
+    # Workers leave which samples each seed drew.
+    kept = sorted(path.name for path in (tmp_path / "splits").iterdir())
+    assert kept == [f"digits-seed-{seed}.split.safetensors" for seed in (0, 1)]
 
     journal = JournalStorage(JournalFileBackend(str(tmp_path / "optuna.journal")))
     search = optuna.load_study(study_name="digits/digits/NLL + ESD/weight", storage=journal)
@@ -78,7 +83,7 @@ def test_a_study_survives_a_kill_and_goes_on_where_it_was(tmp_path: Path) -> Non
     errors = {
         row["trial"]["weight"]: row["validation"]["none"]["ece20"]
         for row in stored.values()
-        if row["trial"].get("judged_on") == "validation"
+        if row["trial"].get("judged_on") == "validation" and "weight" in row["trial"]
     }
     assert {each.params["weight"]: each.value for each in complete} == pytest.approx(errors)
 
@@ -99,7 +104,7 @@ def test_a_study_survives_a_kill_and_goes_on_where_it_was(tmp_path: Path) -> Non
     ]
     assert f"| NLL | {sum(accuracy) / 2:.2f} ± " in page
     assert "ECE: NLL + ESD below NLL" in page
-    assert len(whole_lines(results / "digits-quick.jsonl")) == 6
+    assert len(whole_lines(results / "digits-quick.jsonl")) == 7
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -130,6 +135,50 @@ def test_a_value_that_explodes_in_its_last_step_stops_no_study(
     assert again.keys() == {1e30}
 
 
+ASK = """
+import os, signal, sys
+from calibrant.lab._tuning import Tuner
+tuner = Tuner("runs/journal")
+if sys.argv[1] == "die":
+    tuner.storage._backend._lock.acquire()
+    os.kill(os.getpid(), signal.SIGKILL)
+print(sorted(tuner.ask("search", "weight", (1.0, 2.0))))
+"""
+
+
+def test_a_kill_in_the_middle_of_a_write_to_the_journal_stops_no_later_run(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+
+    def ask(how: str) -> subprocess.CompletedProcess[str]:
+        """From the folder above, so that the journal's path is a relative one."""
+        command = [sys.executable, "-c", ASK, how]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=25
+        )
+
+    assert ask("die").returncode == -signal.SIGKILL
+    # As one of Optuna's own would be left, and half of what was to be written.
+    (tmp_path / "runs/journal.lock").symlink_to("runs/journal")
+    with open(tmp_path / "runs/journal", "ab") as journal:
+        journal.write(b'{"op_code":')
+    done = ask("go on")
+    assert done.stdout == "[1.0, 2.0]\n", done.stderr
+    assert Tuner(tmp_path / "runs/journal").ask("search", "weight", (1.0, 2.0)).keys() == {1.0, 2.0}
+
+
+def test_only_one_at_a_time_writes_to_a_journal(tmp_path: Path) -> None:
+    ours, theirs = JournalLock(tmp_path / "journal"), JournalLock(tmp_path / "journal")
+    ours.acquire()
+    waiting = Thread(target=theirs.acquire, daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    ours.release()
+    waiting.join(10)
+    assert not waiting.is_alive()
+    theirs.release()
+
+
 def test_a_search_asks_only_for_what_has_no_result(tmp_path: Path) -> None:
     tuner, values = Tuner(tmp_path / "journal"), (0.5, 1.0, 2.0)
     asked = tuner.ask("search", "weight", values)
@@ -154,18 +203,25 @@ def test_two_processes_on_one_journal_do_not_stop_each_other(tmp_path: Path) -> 
     assert first.ask("search", "weight", values).keys() == {2.0}
 
 
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        (optuna.samplers.GridSampler, "before_trial"),
+        (optuna.trial.Trial, "suggest_categorical"),
+    ],
+)
 def test_a_trial_that_another_process_ends_while_it_is_asked_for_is_let_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Any, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = (1.0, 2.0)
     first, second = Tuner(tmp_path / "journal"), Tuner(tmp_path / "journal")
-    real = optuna.trial.Trial.suggest_categorical
+    real = getattr(kind, step)
 
-    def late(trial: optuna.trial.Trial, name: str, choices: Any) -> Any:
+    def late(*given: Any) -> Any:
         second._give_up_interrupted(second._grid("search", "weight", values))
-        return real(trial, name, choices)
+        return real(*given)
 
-    monkeypatch.setattr(optuna.trial.Trial, "suggest_categorical", late)
+    monkeypatch.setattr(kind, step, late)
     assert first.ask("search", "weight", values) == {}
 
 

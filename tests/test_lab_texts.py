@@ -49,6 +49,8 @@ def test_texts_are_classified_by_an_encoder_that_lies_beside_them(
         recalibrators=("vector",),
     )
     row = run_trial(trial, data, Store(tmp_path / "store"))
+    (split,) = Store(tmp_path / "store").splits.iterdir()
+    assert split.name == "weather-seed-0.split.safetensors"
     assert row["trial"]["model_settings"] == {"folder": "small"}  # on every machine alike
     assert row["test"]["none"]["accuracy"] > 0.8
     scope = row["elsewhere"]["out-of-scope"]

@@ -5,18 +5,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import calibrant as cal
-from calibrant.lab import COLUMNS, Store, Task, Trial, open_task, run_trial
+from calibrant.lab import (
+    COLUMNS,
+    RunSettings,
+    Store,
+    Task,
+    Trial,
+    open_task,
+    run_trial,
+    run_trials,
+)
 from calibrant.lab._parts import criterion_of, schedule_of, selection_of
+from calibrant.lab._run_trial import Run
 from calibrant.lab._store import read_lines
+from calibrant.lab._task import _open
 from calibrant.lab._training import drawn, loaders
 from calibrant.lab.augment import Augmentation, Batches
 from calibrant.lab.corruptions import CORRUPTIONS, corrupt
-from calibrant.lab.data import Samples, Splits
+from calibrant.lab.data import DATASETS, Samples, Splits
+from calibrant.lab.people import judged_by_people
+from calibrant.recalibration import RECALIBRATORS
 from calibrant.training import Epoch
 
 BASE = Trial("digits", "mlp", epochs=2, batch=64, lr=2e-3, recalibrators=())
@@ -285,7 +299,7 @@ def test_a_run_that_explodes_in_its_last_step_diverged_as_well(
     one_step = {"epochs": 1, "batch": 4000, "schedule": "constant", "lr": 1e30}
     trial = BASE.but(**one_step, judged_on=judged_on)
     row = run_trial(trial, None, Store(tmp_path))
-    assert "logits of the validation split must be finite" in row["error"]
+    assert "must be finite" in row["error"]
     assert row.keys().isdisjoint({"validation", "test", "choice"})
     assert not (tmp_path / "selections.jsonl").exists()
 
@@ -306,8 +320,6 @@ def test_logits_that_explode_on_the_test_split_alone_are_told(tmp_path: Path) ->
 def test_recalibrators_are_fitted_on_validation_data(tmp_path: Path) -> None:
     trial = BASE.but(recalibrators=("temperature",))
     row = run_trial(trial, None, Store(tmp_path), out=tmp_path)
-    import numpy as np
-
     test = np.load(tmp_path / "test.npz")
     temperature = row["test"]["temperature"]["temperature"]
     scaled = torch.from_numpy(test["logits"]) / temperature
@@ -324,6 +336,110 @@ def test_history_judges_the_weights_of_each_epoch(tmp_path: Path) -> None:
     assert [each["epoch"] for each in row["epochs"]] == [1, 3]
     assert row["epochs"][-1]["test"] == row["test"]["none"]
     assert row["epochs"][0]["test"] != row["test"]["none"]
+
+
+@pytest.fixture
+def forty_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with CIFAR-10 of forty images to train on and ten to test on."""
+    rng = torch.Generator().manual_seed(0)
+    folder = tmp_path / "data" / "cifar-10-batches-bin"
+    folder.mkdir(parents=True)
+    for name, n in (*((f"data_batch_{i}", 8) for i in range(1, 6)), ("test_batch", 10)):
+        pixels = torch.randint(256, (n, 3073), generator=rng)
+        pixels[:, 0] %= 10
+        (folder / f"{name}.bin").write_bytes(bytes(pixels.flatten().tolist()))
+    small = replace(DATASETS["cifar10"], sizes=(30, 10, 10))
+    monkeypatch.setitem(DATASETS, "cifar10", small)
+    return tmp_path / "data"
+
+
+TINY = Trial("cifar10", "mlp", epochs=1, batch=10, recalibrators=("temperature",))
+
+
+def run_together_or_alone(together: bool, folder: Path, store: Path, *trials: Trial) -> None:
+    settings = RunSettings(folder, store, together=together)
+    run_trials(trials, settings, lambda line: None)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_store_keeps_its_splits_and_refuses_data_that_have_changed(
+    together: bool, forty_images: Path, tmp_path: Path
+) -> None:
+    run_together_or_alone(together, forty_images, tmp_path / "runs", TINY, TINY.but(seed=1))
+    kept = sorted((tmp_path / "runs/splits").iterdir())
+    assert [path.name for path in kept] == [f"cifar10-seed-{i}.split.safetensors" for i in (0, 1)]
+    written = [path.read_bytes() for path in kept]
+    more = TINY.but(epochs=2), TINY.but(epochs=2, seed=1)
+    _open.cache_clear()  # as in another process
+    run_together_or_alone(together, forty_images, tmp_path / "runs", *more)
+    assert [path.read_bytes() for path in kept] == written
+    first = forty_images / "cifar-10-batches-bin/data_batch_1.bin"
+    first.write_bytes(first.read_bytes()[3073:] + first.read_bytes()[:3073])
+    _open.cache_clear()
+    again = TINY.but(epochs=3), TINY.but(epochs=3, seed=1)
+    with pytest.raises(ValueError, match=r"split of this data; .* which a study has in its store"):
+        run_together_or_alone(together, forty_images, tmp_path / "runs", *again)
+
+
+SURER = 2.0
+
+
+class Sharpened:
+    """A recalibrator that makes answers surer, whatever it is fitted to."""
+
+    def fit(self, *_: Any, **__: Any) -> "Sharpened":
+        return self
+
+    def transform(self, logits: torch.Tensor) -> torch.Tensor:
+        return SURER * logits
+
+
+def test_people_judge_the_test_split_where_they_were_asked(
+    forty_images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RECALIBRATORS, "temperature", Sharpened)
+    without = run_trial(TINY, forty_images, Store(tmp_path / "without"))
+    assert "people" not in without
+    counts = np.random.default_rng(0).integers(1, 20, size=(10, 10))
+    (forty_images / "cifar10").mkdir()
+    np.savez(forty_images / "cifar10/human-labels.npz", counts=counts)
+    _open.cache_clear()
+    row = run_trial(TINY, forty_images, Store(tmp_path), out=tmp_path)
+    assert row["test"] == without["test"]
+    logits = torch.from_numpy(np.load(tmp_path / "test.npz")["logits"]).double()
+    shares = torch.from_numpy(counts / counts.sum(axis=1, keepdims=True))
+    assert row["people"].keys() == {"none", "temperature"}
+    for name, own in (("none", logits), ("temperature", SURER * logits)):
+        expected = judged_by_people(own, shares, bins=20)
+        expected["ece20"] = expected.pop("ece")
+        assert row["people"][name] == pytest.approx(expected, rel=1e-5)
+    # Answers that are surer fall into bins whose number matters.
+    assert judged_by_people(SURER * logits, shares, bins=15)["ece"] != pytest.approx(
+        row["people"]["temperature"]["ece20"], rel=1e-3
+    )
+
+
+def test_what_people_said_is_sealed_as_the_test_split_is(
+    forty_images: Path, tmp_path: Path
+) -> None:
+    np.save(forty_images / "cifar10h-counts.npy", np.ones((10, 10)))
+    _open.cache_clear()
+    task = open_task(TINY, forty_images)
+    run = Run(TINY, task, Store(tmp_path), "cpu")
+    assert run.task.people is not None
+    with pytest.raises(PermissionError, match="opens once the selection is written"):
+        run.task.people()
+
+
+def test_a_row_tells_how_many_threads_it_was_trained_by(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            row = run_trial(BASE.but(epochs=1, seed=threads), None, Store(tmp_path))
+            assert row["threads"] == threads
+    finally:
+        torch.set_num_threads(before)
 
 
 def images(n: int, seed: int) -> Samples:

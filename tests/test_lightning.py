@@ -1,5 +1,6 @@
 """Interleaved training inside Lightning."""
 
+import pickle
 import runpy
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,8 @@ from torch.utils.data import DataLoader
 from training_runs import CALIBRATION, GrowingWeight, network, same, samples
 
 import calibrant as cal
-from calibrant.integrations.lightning import (
-    Interleaved,
-    _package_of,
-    best_epoch,
-    interleaved_loader,
-)
+from calibrant.integrations._lightning_package import package_of
+from calibrant.integrations.lightning import Interleaved, best_epoch, interleaved_loader
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "lightning_digits.py"
 
@@ -98,6 +95,112 @@ def test_an_epoch_is_that_of_fit_interleaved(module: Classifier, criterion: cal.
     assert 0 < run.callback_metrics["calibration"] < 1
 
 
+def pair() -> tuple[DataLoader[Any], DataLoader[Any]]:
+    return DataLoader(samples(60), batch_size=12), DataLoader(samples(20, 1), batch_size=10)
+
+
+class WithoutIndex(Classifier):
+    def training_step(self, batch: list[Tensor]) -> Any:  # type: ignore[override]
+        return super().training_step(batch, 0)
+
+
+class AnyArguments(Classifier):
+    def training_step(self, *given: Any) -> Any:
+        return super().training_step(*given)
+
+
+@pytest.mark.parametrize("base", [WithoutIndex, AnyArguments])
+def test_a_step_takes_the_arguments_that_lightning_lets_it_take(base: type[Classifier]) -> None:
+    kind: Any = type("Mixed", (Interleaved, base), {"calibration": CALIBRATION, "weight": 2.0})
+    module, run = kind(), trainer(max_epochs=1)
+    run.fit(module, interleaved_loader(run, *pair()))
+    assert_close(module.network.state_dict(), by_hand(CALIBRATION))
+
+
+class Skipping(Classifier):
+    def training_step(self, batch: list[Tensor], batch_idx: int) -> Any:
+        return None if batch_idx == 1 else super().training_step(batch, batch_idx)
+
+
+@pytest.mark.filterwarnings("ignore:.*returned `None`.*")
+def test_a_skipped_batch_is_skipped_by_calibration_too() -> None:
+    kind: Any = type("Mixed", (Interleaved, Skipping), {"calibration": CALIBRATION})
+    module, run = kind(), trainer(max_epochs=1)
+    vars(module)["weight"] = weight = GrowingWeight()
+    run.fit(module, interleaved_loader(run, *pair()))
+    assert [told.step for told in weight.told] == [0, 2, 3, 4]
+
+
+class Manual(Classifier):
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+
+
+def test_a_module_that_steps_by_itself_is_refused_where_its_loss_would_be_lost() -> None:
+    kind: Any = type("Mixed", (Interleaved, Manual), {"calibration": CALIBRATION, "weight": 2.0})
+    run = trainer(max_epochs=1)
+    with pytest.raises(TypeError, match="Mixed must leave the backward pass to Lightning"):
+        run.fit(kind(), interleaved_loader(run, *pair()))
+
+
+def no_number(predictions: cal.Predictions) -> Tensor:
+    return float("nan") * cal.nll(predictions)
+
+
+class Normalised(Classifier):
+    """With running statistics, and a loss that ceases to be a number."""
+
+    fails = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = network(batch_norm=True, dropout=0)
+        self.before: dict[str, Tensor] = {}
+
+    def training_step(self, batch: list[Tensor], batch_idx: int) -> Any:
+        self.before = {name: part.clone() for name, part in self.state_dict().items()}
+        loss = super().training_step(batch, batch_idx)
+        return loss * float("inf") if self.fails and batch_idx == 1 else loss
+
+
+@pytest.mark.parametrize(
+    ("fails", "calibration", "sentence"),
+    [
+        (False, no_number, r"the calibration loss must be finite; got nan at step 0\. The model"),
+        (True, CALIBRATION, r"the fit loss must be finite; got inf at step 1\. The model and its"),
+    ],
+)
+def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_the_module_as_it_was(
+    fails: bool, calibration: cal.Criterion, sentence: str
+) -> None:
+    kind: Any = type("Mixed", (Interleaved, Normalised), {"fails": fails})
+    module, weight = kind(), GrowingWeight()
+    vars(module).update(calibration=calibration, weight=weight)
+    run = trainer(max_epochs=1)
+    with pytest.raises(FloatingPointError, match=sentence):
+        run.fit(module, interleaved_loader(run, *pair()))
+    assert same(dict(module.state_dict()), module.before)
+    assert len(weight.told) == int(fails)
+
+
+def test_a_criterion_without_a_gradient_is_refused() -> None:
+    module, run = Calibrated(), trainer(max_epochs=1)
+    vars(module)["calibration"] = cal.accuracy
+    with pytest.raises(ValueError, match="through something differentiable"):
+        run.fit(module, interleaved_loader(run, *pair()))
+
+
+@pytest.mark.parametrize("settings", [{"precision": "bf16-mixed"}, {"gradient_clip_val": 0.01}])
+def test_precision_and_clipping_are_lightnings(settings: dict[str, Any]) -> None:
+    module, run = Calibrated(), trainer(max_epochs=1, **settings)
+    start = {name: part.clone() for name, part in module.state_dict().items()}
+    run.fit(module, interleaved_loader(run, *pair()))
+    moved = max((part - start[name]).norm().item() for name, part in module.state_dict().items())
+    assert moved > 0
+    assert moved < (1.0 if "precision" in settings else 5 * 0.1 * 0.01 + 1e-6)
+
+
 def test_a_weight_that_learns_is_told_of_every_step() -> None:
     module = Calibrated()
     weight = GrowingWeight()
@@ -143,6 +246,22 @@ def test_the_module_must_come_after_interleaved() -> None:
             return super().training_step(batch, batch_idx)
 
     assert Noted.__mro__[2] is Interleaved
+
+
+def test_a_step_in_the_class_itself_would_replace_the_calibrated_one() -> None:
+    bases = (Interleaved, lightning.LightningModule)
+    with pytest.raises(
+        TypeError, match=r"got Both with a training_step of its own.*\(Interleaved,"
+    ):
+        type("Both", bases, {"training_step": Classifier.training_step})
+    template = type("Template", bases, {})  # which has no step yet
+    assert issubclass(template, Interleaved)
+
+
+def test_a_weight_that_learns_is_not_shared_by_the_modules_of_a_class() -> None:
+    sentence = r"got one for all modules of Shared\. Make it in __init__: self\.weight = Adaptive"
+    with pytest.raises(TypeError, match=sentence):
+        type("Shared", (Interleaved, Classifier), {"weight": cal.AdaptiveWeight()})
 
 
 class WithoutCalibration(Interleaved, Classifier):
@@ -199,6 +318,67 @@ def test_the_module_ends_with_the_epoch_the_rule_chooses() -> None:
     assert fresh.epochs[1].accuracy == callback.epochs[1].accuracy
 
 
+def judged_fit(module: Judged, *callbacks: Any, epochs: int = 5, **settings: Any) -> Any:
+    run = trainer(max_epochs=epochs, callbacks=list(callbacks))
+    run.fit(
+        module,
+        DataLoader(samples(60), batch_size=30),
+        DataLoader(samples(10), batch_size=10),
+        **settings,
+    )
+    return run
+
+
+def test_a_second_run_of_the_same_callback_forgets_the_first() -> None:
+    first, second = Judged(), Judged()
+    callback = best_epoch(first)
+    judged_fit(first, callback)
+    with torch.no_grad():
+        second.network[0].weight.zero_()  # type: ignore[index]
+    judged_fit(second, callback, epochs=2)
+    assert [epoch.accuracy for epoch in callback.epochs] == pytest.approx([0.5, 0.8])
+    assert same(dict(second.state_dict()), second.kept[1])
+
+
+def test_validating_by_itself_is_no_epoch_of_a_run() -> None:
+    module = Judged()
+    callback = best_epoch(module)
+    data = DataLoader(samples(10), batch_size=10)
+    trainer(callbacks=[callback]).validate(module, data, verbose=False)
+    judged_fit(module, callback)
+    trainer(callbacks=[callback]).validate(module, data, verbose=False)
+    assert len(callback.epochs) == 5
+    assert callback.best.number == 2
+
+
+def test_a_resumed_run_knows_the_epochs_before_it(tmp_path: Path) -> None:
+    whole = Judged()
+    judged_fit(whole, best_epoch(whole))
+    first = Judged()
+    run = judged_fit(first, best_epoch(first), epochs=3)
+    first.load_state_dict(first.kept[2])
+    run.save_checkpoint(tmp_path / "three.ckpt")
+    rest = Judged()
+    callback = best_epoch(rest)
+    judged_fit(rest, callback, ckpt_path=tmp_path / "three.ckpt", weights_only=True)
+    course = [right for right, _ in Judged.course]
+    assert [epoch.accuracy for epoch in callback.epochs] == pytest.approx(course)
+    assert callback.best.number == 2
+    assert same(dict(rest.state_dict()), dict(whole.state_dict()))
+
+
+def test_the_callback_goes_to_processes_that_are_spawned() -> None:
+    callback = best_epoch(Judged(), cal.training.Selection(margin=0.3), error="val_ece")
+    callback.epochs.append(1)
+    again = pickle.loads(pickle.dumps(callback))
+    assert type(again) is type(callback)
+    assert (again.names, again.selection, again.epochs) == (
+        ("val_accuracy", "val_ece"),
+        callback.selection,
+        [1],
+    )
+
+
 def test_a_number_the_module_does_not_log_is_named() -> None:
     module = Judged()
     run = trainer(max_epochs=1, callbacks=[best_epoch(module, error="val_ece")])
@@ -208,11 +388,11 @@ def test_a_number_the_module_does_not_log_is_named() -> None:
 
 
 def test_either_package_is_told_by_its_classes() -> None:
-    assert _package_of(Classifier()) == "pytorch_lightning"
+    assert package_of(Classifier()) == "pytorch_lightning"
     unified = type("LightningModule", (), {"__module__": "lightning.pytorch.core.module"})
-    assert _package_of(type("Mine", (unified,), {})()) == "lightning.pytorch"
+    assert package_of(type("Mine", (unified,), {})()) == "lightning.pytorch"
     with pytest.raises(TypeError, match="must be a LightningModule or a Trainer"):
-        _package_of(nn.Linear(2, 2))
+        package_of(nn.Linear(2, 2))
 
 
 def test_the_example_runs() -> None:

@@ -419,6 +419,17 @@ def test_second_derivatives_and_transforms_take_the_definition(rng: torch.Genera
     assert_close(one, torch.autograd.grad(mapped(leaf, some[1]), leaf)[0])
 
 
+def test_many_gradients_at_once_are_as_many_gradients(rng: torch.Generator) -> None:
+    hidden, weight, bias, labels = drawn(rng, rows=6, classes=4, width=3)
+    hidden.requires_grad_(), weight.requires_grad_()
+    predictions = kernels.linear_predictions(hidden, weight, labels, bias=bias)
+    statistic = (predictions.true_log_prob * predictions.entropy + predictions.soft_rank(3.0))[:3]
+    every = torch.eye(3, dtype=statistic.dtype, device=statistic.device)
+    pull_back = partial(torch.autograd.grad, statistic, (hidden, weight), retain_graph=True)
+    one_by_one = [torch.stack(each) for each in zip(*map(pull_back, every), strict=True)]
+    assert_close(list(pull_back(every, is_grads_batched=True)), one_by_one)
+
+
 def test_statistics_of_all_ranks_come_through(rng: torch.Generator, tmp_path: Path) -> None:
     hidden, weight, bias, labels = drawn(rng, rows=12, classes=7, width=3)
     leaves = (hidden.requires_grad_(), weight.requires_grad_())

@@ -21,6 +21,7 @@ from training_runs import Augmented, FailingAfter, Interrupted, loader, network,
 
 import calibrant as cal
 from calibrant import ClassSmoothing, Criterion, MetaRegulariser, Predictions, UnitL2, WeightL2
+from calibrant.training._meta_classifier import find_classifier
 
 HERE = Path(__file__).parent / "golden"
 EVERYTHING = Path(__file__).parents[2] / "shared" / "golden"
@@ -504,8 +505,10 @@ def test_tokens_are_judged_without_the_ignored_ones() -> None:
 
 def interruptible(checkpoint: Path | None, *, fails_after: int | None = None) -> dict[str, Any]:
     """A run from fixed seeds with everything that has a state, and all it leaves behind."""
-    torch.manual_seed(1)
-    np.random.seed(1)
+    # A run that goes on finds every generator somewhere else than the first run did.
+    seed = 1 if checkpoint is None or not checkpoint.exists() else 99
+    torch.manual_seed(seed)
+    np.random.seed(seed)
     model = network()
     optimiser = torch.optim.AdamW(model.parameters(), lr=0.01)
     train: Any = loader(Augmented(samples(60)), 15)
@@ -536,10 +539,11 @@ def interruptible(checkpoint: Path | None, *, fails_after: int | None = None) ->
 
 def test_interrupted_at_any_step_it_ends_bit_equal(tmp_path: Path) -> None:
     uninterrupted = interruptible(None)
-    for fails_after in (3, 6):  # the first batch is read to look at the labels
+    for fails_after in range(1, 9):  # the first batch is read to look at the labels
         file = tmp_path / f"{fails_after}.pt"
         with pytest.raises(Interrupted):
             interruptible(file, fails_after=fails_after)
+        assert file.exists() == (fails_after > 1)
         assert same(interruptible(file), uninterrupted)
 
 
@@ -800,6 +804,13 @@ BAD: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str]] = {
     ),
     "knowledge by name": (network, {"meta_knowledge": "WeightL2"}, "must be a MetaKnowledge"),
     "objective by name": (network, {"meta_objective": "dece"}, "objective must be a function"),
+    "objective of torch": (
+        network,
+        {"meta_objective": nn.CrossEntropyLoss()},
+        "meta_objective must be a criterion, which takes predictions alone",
+    ),
+    "no step": (network, {"inner_lr": 0.0}, "inner_lr must be positive and finite; got 0"),
+    "a step back": (network, {"inner_lr": -0.1}, "inner_lr must be positive and finite; got -0"),
 }
 
 
@@ -821,6 +832,32 @@ def test_a_meta_loader_shorter_than_one_batch_is_told_in_a_sentence() -> None:
     short = DataLoader(samples(9, 1), batch_size=10, drop_last=True)
     with pytest.raises(ValueError, match="meta_loader must yield at least one batch; got none"):
         cal.fit_meta(model, in_order(60, 12), short, optimiser=sgd(model), epochs=1)
+
+
+def test_a_missing_value_in_the_first_meta_batch_is_not_the_classifiers_fault() -> None:
+    inputs, labels = samples(20, 1).tensors
+    spoilt = inputs.clone()
+    spoilt[3, 0] = float("nan")
+    model = network()
+    before = {name: part.clone() for name, part in model.state_dict().items()}
+    with pytest.raises(
+        FloatingPointError, match="calibration loss must be finite; got nan at step"
+    ):
+        cal.fit_meta(model, in_order(60, 12), [(spoilt, labels)], optimiser=sgd(model), epochs=1)
+    assert same(model.state_dict(), before)
+
+
+def test_the_classifier_of_a_compiled_model_has_the_name_it_was_given() -> None:
+    model = network()
+    compiled: Any = torch.compile(model, backend="eager")
+    assert find_classifier(compiled, None) == ("4", model.get_submodule("4"))
+
+
+def test_a_checkpoint_of_another_meta_objective_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.pt"
+    run(network(), checkpoint=file, epochs=1)
+    with pytest.raises(ValueError, match="same meta_objective; got another: dece, and here nll"):
+        run(network(), checkpoint=file, meta_objective=cal.nll)
 
 
 def test_an_optimiser_without_the_classifier_is_told_in_a_sentence() -> None:

@@ -13,7 +13,7 @@ import calibrant as cal
 from calibrant._text import width
 from calibrant.demo._show import cell as demo_cell
 from calibrant.evaluation import _table as table
-from calibrant.lab._render import _cell
+from calibrant.lab._tables import _cell
 from calibrant.report._verdict import points
 from calibrant.report._words import number as on_a_page
 from calibrant.training._history import Epoch

@@ -88,5 +88,28 @@ def test_a_loss_that_is_not_a_number_on_one_rank_stops_all(results: Path) -> Non
         assert told.startswith("the fit loss must be finite; got nan at step 1 in epoch 0.")
 
 
+@pytest.mark.parametrize(
+    ("run", "sentence"),
+    [
+        ("unequal fit", "as many batches in every process that trains the model; got [3] and [2]"),
+        ("unequal slices", "trains the model; got [3, 3] and [3, 2]"),
+        ("two disks", "one file that every process sees; got step 3 and none, in the order of"),
+        ("static graph", "must be wrapped without static_graph where a step has several"),
+        ("flat shards", "clip must be None under FullyShardedDataParallel"),
+    ],
+)
+def test_what_would_leave_a_rank_waiting_is_refused_on_all(
+    run: str, sentence: str, results: Path
+) -> None:
+    for rank in range(2):
+        told = torch.load(results / f"{rank}-training.pt", weights_only=True)["refusals"][run]
+        assert sentence in told
+
+
+def test_a_model_of_one_process_has_its_own_checkpoint_whatever_the_rank(results: Path) -> None:
+    for rank in range(2):
+        assert torch.load(results / f"{rank}-training.pt", weights_only=True)["written"]
+
+
 def test_without_a_process_group_it_is_the_criterion_itself(predictions: Predictions) -> None:
     assert_close(across_ranks(top_label(esd))(predictions), top_label(esd)(predictions))

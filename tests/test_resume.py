@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.data import SubsetRandomSampler
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SubsetRandomSampler
 from training_runs import (
     CALIBRATION,
     Augmented,
@@ -23,6 +24,7 @@ from training_runs import (
 )
 
 import calibrant as cal
+from calibrant.training._interleave import Interleaved
 from calibrant.training._random import undisturbed
 
 EPOCHS, STEPS = 2, 4  # of 15 samples each, of 60; the slice has 3 batches
@@ -37,6 +39,7 @@ def run(
     slice_fails_after: int | None = None,
     workers: int = 0,
     epochs: int = EPOCHS,
+    autocast: torch.dtype | None = None,
 ) -> dict[str, Any]:
     """One run from fixed seeds, and everything it leaves behind."""
     # A run that goes on finds every generator somewhere else than the first run did.
@@ -61,6 +64,7 @@ def run(
         "lr_every": "step",
         "validation_loader": loader(samples(40, 2), 40),
         "clip": 1.0,
+        "autocast": autocast,
         "checkpoint": checkpoint,
         "checkpoint_every": every,
     }
@@ -108,6 +112,39 @@ def test_interrupted_at_any_step_it_ends_bit_equal(
         run(file, schedule, every=1, fails_after=fails_after)
     assert file.exists() == (fails_after > 1)
     assert same(run(file, schedule), uninterrupted[schedule])
+
+
+def test_the_scale_that_float16_has_found_is_kept(tmp_path: Path) -> None:
+    def trained(epochs: int, file: Path | None) -> Tensor:
+        torch.manual_seed(0)
+        model = nn.Linear(5, 3)
+        cal.fit(
+            model,
+            DataLoader(samples(60), batch_size=60),
+            # A slope that the scaler's first scale, 65536, carries beyond float16.
+            objective=lambda logits, labels: nn.functional.cross_entropy(1e2 * logits, labels),
+            optimiser=torch.optim.SGD(model.parameters(), lr=1e-5),
+            epochs=epochs,
+            autocast=torch.float16,
+            checkpoint=file,
+        )
+        return model.weight.detach()
+
+    start, at_half = trained(1, None), trained(10, tmp_path / "run.pt")
+    assert not torch.equal(start, at_half)  # steps that overflowed were left out, others were not
+    assert torch.equal(trained(20, tmp_path / "run.pt"), trained(20, None))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_interrupted_in_mixed_precision_it_ends_bit_equal(
+    dtype: torch.dtype, tmp_path: Path
+) -> None:
+    whole = run(None, "every_step", autocast=dtype)
+    for fails_after in (3, 6):
+        file = tmp_path / f"{fails_after}.pt"
+        with pytest.raises(Interrupted):
+            run(file, "every_step", every=1, fails_after=fails_after, autocast=dtype)
+        assert same(run(file, "every_step", autocast=dtype), whole)
 
 
 @pytest.mark.parametrize("batches", [2, 3, 6])
@@ -171,6 +208,217 @@ def test_the_slice_goes_on_where_it_stopped(tmp_path: Path) -> None:
     torch.set_rng_state(randomness)
     again += [*resumed, *resumed]
     assert same(again, seen)
+
+
+def two_loaders() -> Interleaved:
+    """Two steps an epoch, of loaders with generators of their own."""
+    seeded = [torch.Generator().manual_seed(seed) for seed in (0, 1)]
+    held_out = loader(samples(12, 1), 4, generator=seeded[1])
+    return cal.interleave(loader(samples(24), generator=seeded[0]), held_out)
+
+
+def test_a_place_holds_the_generators_of_the_loaders() -> None:
+    for steps in range(3):
+        pairs, resumed = two_loaders(), two_loaders()
+        list(pairs)
+        under_way = iter(pairs) if steps else iter(())  # at an epoch's end, or in the midst of one
+        for _ in range(steps):
+            next(under_way)
+        resumed.load_state_dict(pairs.state_dict())
+        assert same([*resumed, *resumed], [*under_way, *pairs, *([] if steps else pairs)])
+
+
+class Running(nn.Module):
+    """An objective that remembers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(1.0))
+
+    mean: Tensor
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        loss = nn.functional.cross_entropy(logits, labels)
+        self.mean.lerp_(loss.detach(), 0.5)
+        return loss * self.mean
+
+
+def learnt_weight(extra: nn.Parameter) -> Any:
+    return cal.Penalised(cal.nll, CALIBRATION, weight=extra)  # type: ignore[arg-type]
+
+
+def learnt_scale(extra: nn.Parameter) -> Any:
+    return lambda logits, labels: nn.functional.cross_entropy(extra * logits, labels)
+
+
+def remembering(extra: nn.Parameter) -> Any:
+    return Running()
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("make", [learnt_weight, learnt_scale, remembering])
+def test_an_objective_goes_on_with_what_it_has_learnt(make: Any, tmp_path: Path) -> None:
+    def trained(epochs: int, file: Path | None) -> tuple[Any, ...]:
+        model, extra = network(dropout=0), nn.Parameter(torch.tensor(0.5))
+        objective = make(extra)
+        cal.fit(
+            model,
+            DataLoader(samples(60), batch_size=12),
+            objective=objective,
+            optimiser=torch.optim.SGD([*model.parameters(), extra], lr=0.5),
+            epochs=epochs,
+            checkpoint=file,
+        )
+        known = objective.state_dict() if isinstance(objective, nn.Module) else None
+        return model.state_dict(), extra.detach(), known
+
+    trained(2, tmp_path / "run.pt")
+    assert same(trained(4, tmp_path / "run.pt"), trained(4, None))
+
+
+def nested(seeded: torch.Generator) -> DataLoader[Any]:
+    sampler = BatchSampler(RandomSampler(range(60), generator=seeded), 15, drop_last=False)
+    return DataLoader(samples(60), sampler=sampler, batch_size=None)
+
+
+def in_batches(seeded: torch.Generator) -> DataLoader[Any]:
+    sampler = BatchSampler(RandomSampler(range(60), generator=seeded), 15, drop_last=False)
+    return DataLoader(samples(60), batch_sampler=sampler)
+
+
+@pytest.mark.parametrize("make", [nested, in_batches])
+def test_samplers_draw_the_same_order_again_however_deep_they_are(
+    make: Any, tmp_path: Path
+) -> None:
+    def trained(file: Path | None, seed: int, fails_after: int = 99) -> Any:
+        model = network(dropout=0)
+        cal.fit(
+            model,
+            FailingAfter(make(torch.Generator().manual_seed(seed)), fails_after),
+            objective=nn.CrossEntropyLoss(),
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+            epochs=2,
+            checkpoint=file,
+            checkpoint_every=1,
+        )
+        return model.state_dict()
+
+    for fails_after in (3, 5, 7):  # in both epochs, and between them
+        file = tmp_path / f"{fails_after}.pt"
+        with pytest.raises(Interrupted):
+            trained(file, seed=1, fails_after=fails_after)
+        assert same(trained(file, seed=99), trained(None, seed=1))
+
+
+def test_workers_that_outlive_an_epoch_are_refused_where_there_is_a_checkpoint(
+    tmp_path: Path,
+) -> None:
+    model = network()
+    lasting = loader(samples(60), num_workers=1, persistent_workers=True)
+    with pytest.raises(ValueError, match=r"got persistent_workers=True\. Leave it out, or checkp"):
+        cal.fit(
+            model,
+            lasting,
+            objective=nn.CrossEntropyLoss(),
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+            epochs=1,
+            checkpoint=tmp_path / "run.pt",
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_a_schedule_that_waits_for_a_plateau_goes_on_waiting(mode: Any, tmp_path: Path) -> None:
+    def trained(epochs: int, file: Path | None) -> tuple[list[float], Any]:
+        model, rates = network(dropout=0), []
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+        cal.fit(
+            model,
+            DataLoader(samples(60), batch_size=12),
+            objective=nn.CrossEntropyLoss(),
+            optimiser=optimiser,
+            epochs=epochs,
+            validation_loader=DataLoader(samples(40, 2), batch_size=40),
+            lr_schedule=ReduceLROnPlateau(optimiser, mode=mode, patience=1, threshold=0.5),
+            checkpoint=file,
+            after_epoch=lambda _: rates.append(optimiser.param_groups[0]["lr"]),
+        )
+        return rates, model.state_dict()
+
+    first, _ = trained(3, tmp_path / "run.pt")
+    rest, resumed = trained(6, tmp_path / "run.pt")
+    rates, whole = trained(6, None)
+    assert [*first, *rest] == rates
+    assert len(set(rates)) > 1
+    assert same(resumed, whole)
+
+
+class Nameless:
+    """A criterion without a name: it prints where it is."""
+
+    def __call__(self, predictions: cal.Predictions) -> Tensor:
+        return cal.nll(predictions)
+
+
+def test_a_criterion_is_known_again_wherever_it_is(tmp_path: Path) -> None:
+    here, there = Nameless(), Nameless()
+    assert repr(here) != repr(there)
+    for epochs, criterion in ((1, here), (2, there)):
+        model = network()
+        cal.fit_interleaved(
+            model,
+            loader(samples(60)),
+            loader(samples(20)),
+            fit=criterion,
+            calibration=CALIBRATION,
+            weight=1.0,
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+            epochs=epochs,
+            checkpoint=tmp_path / "run.pt",
+        )
+
+
+def test_another_objective_is_refused(tmp_path: Path) -> None:
+    def trained(objective: Any, epochs: int) -> None:
+        model = network()
+        cal.fit(
+            model,
+            loader(samples(60)),
+            objective=objective,
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+            epochs=epochs,
+            checkpoint=tmp_path / "run.pt",
+        )
+
+    trained(cal.Penalised(cal.nll, CALIBRATION, weight=1.0), 1)
+    with pytest.raises(ValueError, match=r"same objective; got another: .* 1\.0\), .* 50\.0\)"):
+        trained(cal.Penalised(cal.nll, CALIBRATION, weight=50.0), 2)
+    with pytest.raises(ValueError, match=r"same objective; .*, and here CrossEntropyLoss\."):
+        trained(nn.CrossEntropyLoss(), 2)
+
+
+def test_another_rule_of_selection_is_refused(tmp_path: Path) -> None:
+    """Weights that the first rule dropped are gone, and its errors are of another measure."""
+
+    def trained(epochs: int, selection: cal.Selection | None) -> None:
+        model = network()
+        cal.fit(
+            model,
+            loader(samples(60)),
+            objective=nn.CrossEntropyLoss(),
+            optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+            epochs=epochs,
+            validation_loader=loader(samples(40, 2), 40),
+            selection=selection,
+            checkpoint=tmp_path / "run.pt",
+        )
+
+    trained(1, None)
+    with pytest.raises(
+        ValueError, match=r"same selection; got another: .* 1\.5 points .* 5 points"
+    ):
+        trained(2, cal.Selection(margin=0.05))
+    trained(2, cal.Selection())
 
 
 def test_another_run_is_refused_before_anything_changes(tmp_path: Path) -> None:
@@ -276,8 +524,8 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
             archive.writestr(f"run/{name}", content)
     with pytest.raises(ValueError, match=r"must hold tensors, numbers and strings.*Name another"):
         run(file, "every_step")
-    torch.save({"format": 1}, file)
-    with pytest.raises(ValueError, match=r"format 2; got format 1\. Name another file"):
+    torch.save({"format": 2}, file)
+    with pytest.raises(ValueError, match=r"format 3; got format 2\. Name another file"):
         run(file, "every_step")
     with pytest.raises(ValueError, match="checkpoint must be a file; got the folder"):
         run(tmp_path, "every_step")
@@ -292,7 +540,7 @@ class Code:
 
 def test_a_file_of_code_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "run.pt"
-    torch.save({"format": 2, "model": Code()}, file)
+    torch.save({"format": 3, "model": Code()}, file)
     with pytest.raises(ValueError, match="must hold tensors, numbers and strings"):
         run(file, "every_step")
     torch.save({"weights": torch.zeros(3)}, file)

@@ -41,8 +41,20 @@ def test_of_equal_errors_the_more_accurate_then_the_first_wins() -> None:
 def test_a_sentence_when_all_lose_too_much() -> None:
     with pytest.raises(ValueError, match=r"accuracy above 0.8850; got 1, at best 0.8500"):
         cal.select([run(0.85, 0.01)], baseline=0.90)
-    with pytest.raises(ValueError, match="got 0"):
+    with pytest.raises(ValueError, match="candidates must hold at least one to choose; got none"):
         cal.select([], baseline=0.90)
+
+
+NAN = float("nan")
+
+
+def test_what_is_not_a_number_is_worse_than_any_number() -> None:
+    good, wrong, broken = run(0.90, 0.03), run(0.91, NAN), run(NAN, 0.01)
+    for runs in ([wrong, broken, good], [good, broken, wrong]):
+        assert cal.select(runs) is good
+    assert cal.select([wrong, broken]) is wrong
+    with pytest.raises(ValueError, match="an accuracy that is a number; got nan for all 2"):
+        cal.select([broken, broken])
 
 
 @pytest.mark.parametrize("margin", [0.0, -0.1, 1.5])
@@ -66,6 +78,22 @@ def test_the_epoch_that_is_best_in_the_end_was_kept_all_along(
 ) -> None:
     rule = cal.Selection(margin=0.25, baseline=baseline, relative=relative)
     history = [cal.Epoch(i, 0.0, accuracy=a / 8, error=e / 8) for i, (a, e) in enumerate(grid)]
+    check_kept_all_along(rule, history)
+
+
+numbers = st.sampled_from([0.5, 0.625, 1.0, NAN])
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6), st.sampled_from([None, 0.9]))
+def test_so_it_was_where_some_figures_are_not_numbers(
+    figures: list[tuple[float, float]], baseline: float | None
+) -> None:
+    rule = cal.Selection(margin=0.25, baseline=baseline)
+    history = [cal.Epoch(i, 0.0, accuracy=a, error=e) for i, (a, e) in enumerate(figures)]
+    check_kept_all_along(rule, history)
+
+
+def check_kept_all_along(rule: cal.Selection, history: list[cal.Epoch]) -> None:
     kept: set[int] = set()
     for now in range(1, len(history) + 1):
         possible = {epoch.number for epoch in rule.possible(history[:now])}

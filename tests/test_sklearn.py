@@ -1,15 +1,18 @@
 """Recalibration of scikit-learn's classifiers."""
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
+from scipy import sparse  # type: ignore[import-untyped]
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, TimeSeriesSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
@@ -98,6 +101,33 @@ def test_a_fitted_classifier_is_frozen_and_recalibrated_on_held_out_samples() ->
     assert found == pytest.approx(expected.temperature_.item())
 
 
+def test_a_frozen_classifier_must_know_the_classes_of_the_held_out_samples() -> None:
+    X, y = samples()
+    names = np.array(["ant", "bee", "cat"])[y]
+    fitted = FrozenEstimator(GaussianNB().fit(X[y < 2], names[y < 2]))
+    for others in (y != 1, y < 3):  # as many classes, of which one is another; and one more
+        with pytest.raises(ValueError, match=r"estimator knows, \['ant', 'bee'\]; got .*'cat'\]"):
+            RecalibratedClassifier(fitted, TemperatureScaling()).fit(X[others], names[others])
+
+
+@pytest.mark.parametrize("kind", ["list", "str", "category", "sparse"])
+def test_samples_and_labels_of_any_kind_give_the_same(kind: str) -> None:
+    X, y = samples()
+    names = np.array(["ant", "bee", "cat"])[y]
+    index = np.arange(len(y))[::-1]  # of which nothing may depend
+    given: dict[str, Any] = {
+        "list": (X.tolist(), names.tolist()),
+        "str": (pd.DataFrame(X, index=index), pd.Series(names, index=index)),
+        "category": (pd.DataFrame(X), pd.Series(names, dtype="category")),
+        "sparse": (sparse.csr_array(X), names),
+    }
+    model = RecalibratedClassifier(LogisticRegression(max_iter=1_000), TemperatureScaling(), cv=3)
+    expected = clone(model).fit(X, names).predict_proba(X[:9])
+    fitted = pickle.loads(pickle.dumps(model.fit(*given[kind])))
+    np.testing.assert_allclose(fitted.predict_proba(given[kind][0][:9]), expected, rtol=1e-4)
+    assert list(fitted.classes_) == ["ant", "bee", "cat"]
+
+
 def test_weights_reach_the_classifier_and_the_recalibrator() -> None:
     X, y = samples(2)
     weight = np.where(np.arange(len(y)) % 2, 1.0, 0.0)
@@ -117,6 +147,14 @@ def test_fits_into_pipelines_and_searches() -> None:
     inner = RecalibratedClassifier(GaussianNB(), TemperatureScaling())
     inner.set_params(recalibrator__objective="sb_ece", estimator__var_smoothing=1e-3)
     assert inner.recalibrator.objective == "sb_ece"
+
+
+def test_what_is_no_classifier_is_refused() -> None:
+    X, y = samples(2)
+    with pytest.raises(
+        TypeError, match=r"classifier with predict_proba or decision.*got LinearReg"
+    ):
+        RecalibratedClassifier(LinearRegression(), TemperatureScaling()).fit(X, y)
 
 
 @pytest.mark.parametrize("strange", ["temperature", TemperatureScaling, GaussianNB()])

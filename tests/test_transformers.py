@@ -2,6 +2,7 @@
 
 import runpy
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -294,11 +295,11 @@ class StopAt(TrainerCallback):
 
 
 @pytest.mark.parametrize("stopped", [4, 6])  # at the end of an epoch of four steps, and within one
-@pytest.mark.parametrize("kind", ["fixed", "adaptive", "accumulated"])
+@pytest.mark.parametrize("kind", ["fixed", "adaptive", "accumulated", "adaptive, accumulated"])
 def test_a_run_that_goes_on_from_a_checkpoint_is_the_one_never_stopped(
     kind: str, stopped: int, tmp_path: Path
 ) -> None:
-    steps = 2 if kind == "accumulated" else 1
+    steps = 2 if "accumulated" in kind else 1
 
     def trainer(folder: str) -> CalibratedTrainer:
         return CalibratedTrainer(
@@ -314,11 +315,11 @@ def test_a_run_that_goes_on_from_a_checkpoint_is_the_one_never_stopped(
                 train_sampling_strategy="random",
             ),
             train_dataset=sentences(40),
-            objective=OBJECTIVE if kind == "accumulated" else None,
+            objective=OBJECTIVE if "accumulated" in kind else None,
             calibration=CALIBRATION,
             # Three batches for each four of the training data: passes end at other steps.
             calibration_dataset=sentences(30, seed=1),
-            weight=cal.AdaptiveWeight() if kind == "adaptive" else 2.0,
+            weight=cal.AdaptiveWeight() if "adaptive" in kind else 2.0,
         )
 
     whole = trainer("whole")  # a Trainer seeds when it is made, so each is made when it is needed
@@ -350,17 +351,270 @@ def test_a_checkpoint_without_a_place_begins_the_slice_anew(tmp_path: Path) -> N
     assert [told.step for told in weight.told] == [1]
 
 
-def test_an_adaptive_weight_is_refused_under_gradient_accumulation(tmp_path: Path) -> None:
-    model = classifier()
-    with pytest.raises(ValueError, match="AdaptiveWeight must see the held-out logits"):
-        CalibratedTrainer(
-            model,
-            arguments(tmp_path, gradient_accumulation_steps=2),
-            train_dataset=sentences(24),
+def test_an_adaptive_weight_learns_the_same_under_gradient_accumulation(tmp_path: Path) -> None:
+    def run(steps: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        trainer = CalibratedTrainer(
+            classifier(),
+            arguments(
+                tmp_path,
+                max_steps=4,
+                per_device_train_batch_size=8 // steps,
+                gradient_accumulation_steps=steps,
+                learning_rate=0.01,
+            ),
+            train_dataset=sentences(32),
+            objective=torch.nn.functional.cross_entropy,
             calibration=CALIBRATION,
             calibration_dataset=sentences(24, seed=1),
+            weight=cal.AdaptiveWeight(memory=2, rate=0.5),
+        )
+        trainer.train()
+        return trainer.weight.state_dict(), parameters(trainer.model)
+
+    (whole, moved), (parts, accumulated) = run(1), run(2)
+    assert whole["share"] != cal.AdaptiveWeight().share
+    assert parts["seen"] == whole["seen"] == 4
+    assert parts["share"] == pytest.approx(whole["share"], rel=1e-4)
+    assert parts["means"] == pytest.approx(whole["means"], rel=1e-3)
+    assert_close(accumulated, moved, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("objective", [None, torch.nn.functional.cross_entropy])
+def test_a_weight_is_told_the_fit_of_all_micro_batches(objective: Any, tmp_path: Path) -> None:
+    weight, model = GrowingWeight(), language_model()
+    model.loss_type = "ForCausalLM"  # by which Trainer counts tokens
+    CalibratedTrainer(
+        model,
+        arguments(
+            tmp_path,
+            max_steps=2,
+            per_device_train_batch_size=6,
+            gradient_accumulation_steps=4,
+            learning_rate=0.0,
+        ),
+        train_dataset=passages(24),
+        objective=objective,
+        causal=True,
+        calibration=CALIBRATION,
+        calibration_dataset=passages(24, seed=1),
+        weight=weight,
+    ).train()
+    ids, labels = batch_of(passages(24))
+    logits, truth = rows(language_model()(ids).logits, labels, causal=True)
+    fit = torch.nn.functional.cross_entropy(logits, truth).detach()
+    for told in weight.told:
+        assert_close(told.fit, fit)
+
+
+def no_number(predictions: cal.Predictions) -> Tensor:
+    return float("nan") * cal.nll(predictions)
+
+
+def no_slope(predictions: cal.Predictions) -> Tensor:
+    zero = 0 * cal.nll(predictions)
+    return zero.sqrt()
+
+
+class FailsAt:
+    """A loss that is infinite at one call."""
+
+    def __init__(self, call: int) -> None:
+        self.left = call
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self.left -= 1
+        loss = torch.nn.functional.cross_entropy(logits, labels)
+        return float("inf") * loss if self.left == 0 else loss
+
+
+class Normalised(torch.nn.Module):
+    """A classifier with running statistics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.words, self.normalise = torch.nn.Embedding(50, 8), torch.nn.BatchNorm1d(8)
+        self.out = torch.nn.Linear(8, 3)
+
+    def forward(self, input_ids: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
+        logits = self.out(self.normalise(self.words(input_ids).mean(dim=1)))
+        if labels is None:
+            return {"logits": logits}
+        return {"loss": torch.nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize(
+    ("objective", "criterion", "sentence"),
+    [
+        (None, no_number, r"the calibration loss must be finite; got nan at step 0\. The model"),
+        (None, no_slope, r"the gradient must be finite; got nan at step 0\. The model and its"),
+        (
+            FailsAt,
+            CALIBRATION,
+            r"the fit loss must be finite; got (inf|nan) at step 1\. The model and",
+        ),
+        (
+            FailsAt,
+            None,
+            r"the fit loss must be finite; got (inf|nan) at step 1\. The model and its",
+        ),
+    ],
+)
+def test_what_is_not_finite_stops_the_run_and_leaves_the_model_as_it_was(
+    objective: Any, criterion: Any, sentence: str, steps: int, tmp_path: Path
+) -> None:
+    def run(steps_taken: int, failing: bool) -> CalibratedTrainer:
+        kind, judged = (
+            (FailsAt(2) if failing else FailsAt(99)),
+            criterion if failing else CALIBRATION,
+        )
+        return CalibratedTrainer(
+            Normalised(),
+            arguments(
+                tmp_path,
+                max_steps=steps_taken,
+                per_device_train_batch_size=8 // steps,
+                gradient_accumulation_steps=steps,
+                learning_rate=0.1,
+            ),
+            train_dataset=sentences(32),
+            objective=None if objective is None else kind,
+            calibration=None if criterion is None else judged,
+            calibration_dataset=None if criterion is None else sentences(24, seed=1),
             weight=cal.AdaptiveWeight(),
         )
+
+    failing = run(4, failing=True)
+    with pytest.raises(FloatingPointError, match=sentence):
+        failing.train()
+    before = run(1, failing=False)
+    if objective is not None:
+        before.train()
+    left, expected = failing.model, before.model
+    assert left is not None
+    assert expected is not None
+    assert same(dict(left.state_dict()), dict(expected.state_dict()))
+    assert failing.weight.state_dict() == before.weight.state_dict()
+    assert all(each.grad is None for each in left.parameters())
+
+
+def test_a_criterion_without_a_gradient_is_refused(tmp_path: Path) -> None:
+    trainer = CalibratedTrainer(
+        classifier(),
+        arguments(tmp_path),
+        train_dataset=sentences(24),
+        calibration=cal.accuracy,
+        calibration_dataset=sentences(24, seed=1),
+    )
+    with pytest.raises(ValueError, match="through something differentiable"):
+        trainer.train()
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "name"),
+    [
+        ({"label_smoothing_factor": 0.1}, {}, "label_smoothing_factor"),
+        ({}, {"compute_loss_func": loss_function(OBJECTIVE)}, "compute_loss_func"),
+    ],
+)
+def test_an_objective_beside_another_loss_is_refused(
+    settings: dict[str, Any], given: dict[str, Any], name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=f"only loss that is fitted; got {name} as well"):
+        CalibratedTrainer(
+            classifier(), arguments(tmp_path, **settings), objective=OBJECTIVE, **given
+        )
+
+
+def test_batches_without_labels_are_named(tmp_path: Path) -> None:
+    held_out = [{"input_ids": each["input_ids"]} for each in sentences(24, seed=1)]
+    trainer = CalibratedTrainer(
+        classifier(),
+        arguments(tmp_path),
+        train_dataset=sentences(24),
+        calibration=CALIBRATION,
+        calibration_dataset=held_out,
+    )
+    with pytest.raises(ValueError, match=r"batches must hold labels; got input_ids\. Name"):
+        trainer.train()
+
+
+def test_a_model_made_anew_for_each_run_has_a_weight_that_has_learnt_nothing(
+    tmp_path: Path,
+) -> None:
+    trainer = CalibratedTrainer(
+        args=arguments(
+            tmp_path, max_steps=3, per_device_train_batch_size=10, train_sampling_strategy="random"
+        ),
+        model_init=lambda: classifier(),
+        train_dataset=sentences(40),
+        calibration=CALIBRATION,
+        calibration_dataset=sentences(20, seed=1),
+        weight=cal.AdaptiveWeight(memory=1),
+    )
+    trainer.train()
+    learnt, moved = trainer.weight.state_dict(), parameters(trainer.model)
+    trainer.train()
+    assert learnt["seen"] == 3
+    assert trainer.weight.state_dict() == learnt
+    assert same(parameters(trainer.model), moved)
+
+
+def test_smaller_batches_where_memory_runs_out_are_those_of_the_slice_too(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    def narrow(predictions: cal.Predictions) -> Tensor:
+        sizes.append(len(predictions.labels))
+        if sizes[-1] > 4:
+            raise RuntimeError("CUDA out of memory.")
+        return CALIBRATION(predictions)
+
+    trainer = CalibratedTrainer(
+        classifier(),
+        arguments(tmp_path, max_steps=2, per_device_train_batch_size=8, auto_find_batch_size=True),
+        train_dataset=sentences(24),
+        calibration=narrow,
+        calibration_dataset=sentences(24, seed=1),
+    )
+    trainer.train()
+    assert sizes[0] == 8
+    assert sizes[-2:] == [sizes[-1], sizes[-1]]
+    assert sizes[-1] <= 4
+
+
+class Tuples(torch.nn.Module):
+    """A classifier that gives its outputs by place, or the logits alone."""
+
+    def __init__(self, alone: bool) -> None:
+        super().__init__()
+        self.inner, self.alone = Normalised(), alone
+
+    def forward(self, input_ids: Tensor) -> Any:
+        logits = self.inner(input_ids)["logits"]
+        return logits if self.alone else (logits, input_ids)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_models_without_named_outputs_are_trained_and_evaluated(
+    alone: bool, tmp_path: Path
+) -> None:
+    trainer = CalibratedTrainer(
+        Tuples(alone),
+        arguments(tmp_path, remove_unused_columns=False, label_names=["labels"]),
+        train_dataset=sentences(24),
+        eval_dataset=sentences(10, seed=2),
+        compute_metrics=calibration_metrics,
+        objective=OBJECTIVE,
+    )
+    trainer.train()
+    found = trainer.evaluate()
+    ids, labels = batch_of(sentences(10, seed=2))
+    model: Any = trainer.model
+    model.eval()
+    with torch.no_grad():
+        expected = calibration_metrics((model.inner(ids)["logits"], labels))
+    assert {name: found[f"eval_{name}"] for name in expected} == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("steps", [1, 2])
@@ -391,10 +645,11 @@ def test_a_batch_whose_every_label_is_ignored_costs_nothing(
     assert all(x.isfinite().all() for x in model.state_dict().values())
 
 
-def test_a_loss_function_of_ignored_labels_is_zero() -> None:
+@pytest.mark.parametrize("items", [None, torch.tensor(0), torch.tensor(7)])
+def test_a_loss_function_of_ignored_labels_is_zero(items: Tensor | None) -> None:
     logits = torch.randn(3, 4, requires_grad=True)
     loss = loss_function(cal.Penalised(cal.nll, CALIBRATION, weight=1.0))
-    value = loss((logits,), torch.full((3,), -100))
+    value = loss((logits,), torch.full((3,), -100), num_items_in_batch=items)
     value.backward()
     assert value == 0
     assert logits.grad is not None
@@ -431,11 +686,34 @@ def test_metrics_are_those_of_the_package(predictions: cal.Predictions) -> None:
     }
 
 
+def test_metrics_of_a_causal_model_are_those_of_the_next_token(tmp_path: Path) -> None:
+    model, data = language_model(), passages(12)
+    given = arguments(tmp_path, include_for_metrics=["inputs", "loss"])
+    found = Trainer(
+        model,
+        given,
+        eval_dataset=data,
+        compute_metrics=partial(calibration_metrics, causal=True),
+    ).evaluate()
+    ids, labels = batch_of(data)
+    with torch.no_grad():
+        judged = cal.Predictions(*rows(model(ids).logits, labels, causal=True))
+    assert found["eval_nll"] == pytest.approx(cal.nll(judged).item(), rel=1e-5)
+    assert found["eval_accuracy"] == pytest.approx(cal.accuracy(judged).item())
+
+
+def test_metrics_take_the_first_of_several_outputs(predictions: cal.Predictions) -> None:
+    alone = calibration_metrics((predictions.logits.numpy(), predictions.labels.numpy()))
+    outputs = (predictions.logits.numpy(), torch.zeros(2, 3, 4).numpy())
+    assert calibration_metrics((outputs, predictions.labels.numpy())) == alone
+
+
 def test_the_model_ends_with_the_evaluation_the_rule_chooses() -> None:
     callback, model = BestEpoch(), classifier()
     kept = []
     given = (TrainingArguments("unused", report_to="none"), TrainerState(), TrainerControl())
     course = ((0.5, 0.1), (0.80, 0.05), (0.812, 0.07), (0.82, 0.09), (0.70, 0.01))
+    callback.on_train_begin(*given)
     for right, wrong in course:
         with torch.no_grad():
             model.classifier.weight.add_(1.0)
@@ -446,8 +724,6 @@ def test_the_model_ends_with_the_evaluation_the_rule_chooses() -> None:
     assert callback.best is not None
     assert callback.best.number == 2  # second to 1 until 3 was more accurate than 1 by too much
     assert same(model.classifier.weight.data, kept[2].data)
-    with pytest.raises(ValueError, match=r"got no eval_ece\. Pass compute_metrics"):
-        callback.on_evaluate(*given, model=model, metrics={"eval_accuracy": 0.5})
 
 
 COURSE = ((0.80, 0.05), (0.812, 0.02), (0.815, 0.07), (0.81, 0.09))
@@ -475,6 +751,34 @@ def judged_run(
         callbacks=[callback],
     )
     return trainer, callback
+
+
+@pytest.mark.parametrize("epochs", [1, 2])  # found out before the next step, or at the end
+def test_a_metric_that_no_evaluation_gives_is_named(epochs: int, tmp_path: Path) -> None:
+    trainer, _ = judged_run(tmp_path, COURSE)
+    trainer.args.num_train_epochs = epochs
+    trainer.compute_metrics = lambda evaluated: {"accuracy": 0.5}
+    with pytest.raises(ValueError, match=r"got no eval_ece\. Pass compute_metrics=calibration_m"):
+        trainer.train()
+    assert trainer.state.global_step == 2  # those of the first epoch
+
+
+def test_evaluations_of_other_data_and_outside_training_are_no_part_of_a_run(
+    tmp_path: Path,
+) -> None:
+    trainer, callback = judged_run(tmp_path, tuple(pair for pair in COURSE for _ in range(2)))
+    callback.names = ("eval_first_accuracy", "eval_first_ece")
+    trainer.eval_dataset = {"first": sentences(6, seed=1), "second": sentences(6, seed=2)}
+    trainer.train()
+    assert [epoch.accuracy for epoch in callback.epochs] == [right for right, _ in COURSE]
+    chosen = callback.best
+    other: Any = sentences(6, seed=3)
+    trainer.compute_metrics = lambda evaluated: {"accuracy": 0.9, "ece": 0.0}
+    trainer.evaluate(other, metric_key_prefix="eval_first")
+    trainer.compute_metrics = None
+    trainer.evaluate(other, metric_key_prefix="test")
+    assert len(callback.epochs) == 4
+    assert callback.best is chosen
 
 
 def test_the_best_epoch_of_a_resumed_run_may_be_one_before_the_interruption(

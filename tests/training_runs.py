@@ -92,6 +92,10 @@ class FailingAfter:
         return self.inner.sampler
 
     @property
+    def batch_sampler(self) -> Any:
+        return self.inner.batch_sampler
+
+    @property
     def generator(self) -> Any:
         return self.inner.generator
 

@@ -23,8 +23,12 @@ def widest(device: torch.device) -> torch.dtype:
 
 
 def is_transformed(x: Tensor) -> bool:
-    """Whether `x` stands in for a tensor inside `vmap`, `grad` or another function transform."""
-    return bool(torch._C._functorch.is_functorch_wrapped_tensor(x))
+    """Whether `x` stands in for a tensor inside `vmap`, `grad` or another function transform.
+
+    Or for many gradients at once, which `torch.autograd` maps over in a way of its own.
+    """
+    functorch = torch._C._functorch
+    return bool(functorch.is_functorch_wrapped_tensor(x) or functorch.is_legacy_batchedtensor(x))
 
 
 def is_transforming() -> bool:

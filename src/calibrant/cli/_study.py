@@ -22,10 +22,12 @@ from ..lab import (
 from ..lab import plan as plan_of
 from ..lab import render as page_of
 from ._output import write
-from ._study_choice import devices, restricted, study_called, trials
+from ._study_choice import devices, study_at, study_called, trials
+from ._study_data import data as download_data
 
 _EXAMPLES = {
     "list": ["calibrant study list"],
+    "data": ["calibrant study data cifar10 --data ~/data"],
     "run": [
         "calibrant study run digits --budget quick --workers 2",
         "calibrant study run esd-table-1 --budget minutes --data ~/data --workers 2",
@@ -82,6 +84,9 @@ def list_studies(json: Json = False) -> int:
     return 0
 
 
+study_app.command("data", epilog=_examples("data"))(download_data)
+
+
 @study_app.command(epilog=_examples("run"))
 def run(
     name: Name,
@@ -115,7 +120,7 @@ def run(
     finished trial is on disk before the next begins. Exit code 1 if some are left, or cannot be
     run since others diverged.
     """
-    study = restricted(study_called(name), budget, only)
+    study = study_at(name, budget, only)
     settings = RunSettings(
         data=data,
         store=store,
@@ -150,11 +155,12 @@ def status(
     name: Name, budget: BudgetName = "quick", store: StoreFolder = STORE, json: Json = False
 ) -> int:
     """What is done, what was chosen, and what can run now."""
-    study = restricted(study_called(name), budget, None)
+    study = study_at(name, budget)
     rows = _rows(store)
     current = plan_of(name, study, study.budgets[budget], rows)
     wanted = {each for own in current.finals.values() for each in own}
     wanted |= {each for own in current.tuning.values() for each in own}
+    wanted |= set(current.baselines.values())
     done = sum(each.identity in rows for each in wanted)
     told: dict[str, Any] = {
         "done": done,
@@ -179,7 +185,7 @@ def pending(name: Name, budget: BudgetName = "quick", store: StoreFolder = STORE
 
     `python -m calibrant.lab.worker` runs them, here or on another machine.
     """
-    study = restricted(study_called(name), budget, None)
+    study = study_at(name, budget)
     current = plan_of(name, study, study.budgets[budget], _rows(store))
     for trial in current.missing:
         print(plain_json.dumps(trial.to_dict()))
@@ -201,16 +207,16 @@ def render(
     It says of each claim of the paper whether it was confirmed.
     """
     study = study_called(name)
+    if study.budgets or not (results or json):
+        study = study_at(name, budget)
     rows = _rows(store) if study.budgets else {}
     written = [] if results is None else write_results(name, study, budget, rows, results)
-    if study.budgets:
-        restricted(study, budget, None)
     if json:
         # A study of which nothing is trained has a figure and no numbers.
         told = figures_and_claims(name, study, budget, rows) if study.budgets else {}
         write(as_json({"files": [str(path) for path in written], "data": told}), None)
     elif results is None:
-        write(page_of(name, restricted(study, budget, None), budget, rows), None)
+        write(page_of(name, study, budget, rows), None)
     else:
         for path in written:
             print(path)

@@ -6,6 +6,7 @@ import torch
 
 from .._checks import did_you_mean
 from ..lab import STUDIES, Study
+from ..lab._plan import baseline_of
 from ._named import check_named
 
 
@@ -19,11 +20,16 @@ def study_called(name: str) -> Study:
     return STUDIES[name]
 
 
-def restricted(study: Study, budget: str, only: list[str] | None) -> Study:
-    """The study with one of its budgets, cut down to some data sets."""
+def study_at(name: str, budget: str, only: list[str] | None = None) -> Study:
+    """The study of that name with one of its budgets, cut down to some data sets."""
+    study = study_called(name)
+    if not study.budgets:
+        raise ValueError(
+            f"{name} draws functions and trains nothing; draw it: calibrant study render {name} "
+            "--results FOLDER"
+        )
     if budget not in study.budgets:
-        there = ", ".join(study.budgets) or "none, since nothing is trained"
-        near = did_you_mean(budget, study.budgets)
+        there, near = ", ".join(study.budgets), did_you_mean(budget, study.budgets)
         raise ValueError(f"--budget must be one of the study's: {there}; got {budget!r}.{near}")
     if not only:
         return study
@@ -52,7 +58,7 @@ def devices(given: str | None) -> tuple[str, ...]:
 
 
 def trials(study: Study, budget: str) -> int:
-    """How many trials there are in all: every value of every grid, and the finals."""
+    """How many trials there are in all: every value of every grid, the baseline, the finals."""
     own = study.budgets[budget]
     arms = [label for label in study.arms if own.arms is None or label in own.arms]
     tuned = sum(
@@ -60,4 +66,7 @@ def trials(study: Study, budget: str) -> int:
         for label in arms
         for stage in study.arms[label].stages
     )
-    return len(own.pairs) * (tuned + len(arms) * own.seeds)
+    baseline = baseline_of(study, own)
+    # One that is tuned itself is among the values of its grid.
+    apart = baseline is not None and not study.arms[baseline].stages
+    return len(own.pairs) * (tuned + apart + len(arms) * own.seeds)

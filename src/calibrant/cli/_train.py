@@ -85,7 +85,8 @@ def train(
     calibration error among those that lose less than 1.5 points of accuracy to the most
     accurate (calibrated); or the most accurate. Test data are opened after that choice.
 
-    Leaves rows.jsonl, model.safetensors and test.npz, which calibrant evaluate reads, in --out.
+    Leaves rows.jsonl, model.safetensors and test.npz, which calibrant evaluate reads, in --out,
+    and in its folder splits which samples were kept for validation.
     """
     check_named("DATA_SET", data_set, sorted(("digits", *DATASETS)))
     check_named("MODEL", model, sorted(MODELS))

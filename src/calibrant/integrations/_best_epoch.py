@@ -22,6 +22,9 @@ class BestEpoch(TrainerCallback):
     - `accuracy`, `error`: what `compute_metrics` calls them, as `calibration_metrics` does by
       default.
 
+    Where there are several evaluation data sets, name the metrics of one; those of others, and
+    evaluations before and after training, are left alone.
+
     A run that goes on from a checkpoint knows the evaluations before it: each checkpoint also
     holds the weights that may yet be chosen, rarely more than a few copies of the model.
     """
@@ -36,10 +39,14 @@ class BestEpoch(TrainerCallback):
         self.keeper, self.epochs = Keeper(selection or Selection()), list[Epoch]()
         self.names = (accuracy, error)
         self.best: Epoch | None = None
+        self.training = False
+        self._missing: str | None = None
+        self._judged_at: int | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Begin anew or, in a run that goes on, with what its checkpoint knows."""
         self.epochs, self.keeper.kept, self.best = [], {}, None
+        self.training, self._missing, self._judged_at = True, None, None
         logged = [self._judged(each) for each in state.log_history if set(self.names) <= set(each)]
         if state.global_step == 0 or not logged:
             return
@@ -62,17 +69,31 @@ class BestEpoch(TrainerCallback):
         )
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Take note of an evaluation."""
+        """Take note of an evaluation during training."""
+        if not self.training:
+            return
         metrics = given["metrics"]
         missing = [name for name in self.names if name not in metrics]
-        if missing:
-            raise ValueError(
-                f"evaluation must give {' and '.join(self.names)}; got no {missing[0]}. "
-                "Pass compute_metrics=calibration_metrics to the Trainer."
-            )
+        if missing:  # which may be among those of another data set
+            self._missing = missing[0]
+            return
         right, wrong = self._judged(metrics)
         self.epochs.append(Epoch(len(self.epochs), float("nan"), accuracy=right, error=wrong))
         self.keeper.keep(self.epochs, given["model"])
+        self._judged_at = state.global_step
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Every data set has been evaluated by now."""
+        self._check_judged(state.global_step)
+
+    def _check_judged(self, step: int) -> None:
+        missing, self._missing = self._missing, None
+        if missing is not None and self._judged_at != step:
+            raise ValueError(
+                f"evaluation must give {' and '.join(self.names)}; got no {missing}. Pass "
+                "compute_metrics=calibration_metrics to the Trainer, and where it evaluates "
+                "several data sets name the metrics of one: BestEpoch(accuracy=..., error=...)."
+            )
 
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Put into the checkpoint what a run that goes on from it must know."""
@@ -83,6 +104,8 @@ class BestEpoch(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Put back the best."""
+        self.training = False
+        self._check_judged(state.global_step)
         if self.epochs:
             self.best = self.keeper.restore_best(self.epochs, given["model"])
 

@@ -10,6 +10,7 @@ from ..criteria import Criterion
 from ..measures import MEASURES
 from ..predictions import Predictions
 from ..scores import accuracy, brier, nll
+from ._model_outputs import logits_of
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 
@@ -49,7 +50,9 @@ def loss_function(objective: Objective, *, causal: bool = False) -> Callable[...
         outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
         logits, labels = rows(logits_of(outputs), labels, causal=causal)
-        loss = objective(logits, labels) if len(labels) else nothing(logits)
+        if len(labels) == 0:  # as `num_items_in_batch` may be, by which nothing can be divided
+            return nothing(logits)
+        loss = objective(logits, labels)
         return loss if num_items_in_batch is None else loss * len(labels) / num_items_in_batch
 
     return compute_loss
@@ -60,24 +63,19 @@ def nothing(logits: Tensor) -> Tensor:
     return 0 * logits.sum()
 
 
-def predictions_of(logits: Tensor, labels: Tensor) -> Predictions:
-    """Of a batch whose every label is ignored there are none, which is no mistake."""
-    if len(labels) == 0:
-        return Predictions._unchecked(logits, labels, None)
-    return Predictions(logits, labels)
-
-
-def calibration_metrics(evaluated: Any) -> dict[str, float]:
+def calibration_metrics(evaluated: Any, *, causal: bool = False) -> dict[str, float]:
     """Accuracy, NLL, Brier score and ECE, for `Trainer(compute_metrics=...)`.
 
-    By token where there are tokens; labels of -100 are left out.
+    By token where there are tokens; labels of -100 are left out. For causal language models, whose
+    logits predict the next token, pass `functools.partial(calibration_metrics, causal=True)`.
 
     >>> logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 0, 0])
     >>> {name: round(value, 3) for name, value in calibration_metrics((logits, labels)).items()}
     {'accuracy': 0.667, 'nll': 0.496, 'brier': 0.367, 'ece': 0.299}
     """
-    logits, labels = (torch.as_tensor(part) for part in evaluated)
-    predictions = Predictions(*rows(logits, labels))
+    outputs, truth, *_ = evaluated  # inputs and losses follow where Trainer was asked for them
+    logits, labels = torch.as_tensor(logits_of(outputs)), torch.as_tensor(truth)
+    predictions = Predictions(*rows(logits, labels, causal=causal))
     criteria: dict[str, Criterion] = {
         "accuracy": accuracy,
         "nll": nll,
@@ -85,9 +83,3 @@ def calibration_metrics(evaluated: Any) -> dict[str, float]:
         "ece": MEASURES["ece"],
     }
     return {name: float(criterion(predictions)) for name, criterion in criteria.items()}
-
-
-def logits_of(outputs: Any) -> Tensor:
-    """The logits among what a model gives, by name or by place."""
-    logits: Tensor = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
-    return logits

@@ -1,25 +1,23 @@
-"""Interleaved training in Lightning, and its best epoch by the papers' rule.
+"""Interleaved training in Lightning, and its best epoch by the papers' rule."""
 
-Lightning comes as two packages, `lightning.pytorch` and `pytorch_lightning`, whose classes do not
-mix. Nothing here imports either before it has seen which one you use.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..criteria import Criterion
 from ..predictions import Predictions
-from ..training._history import Epoch
-from ..training._keeper import Keeper
+from ..training._batch_norm import Buffers
 from ..training._parallel import of_all_ranks
-from ..training._selection import Selection
+from ..training._sound_loss import check_on_graph
 from ..training._weight import CalibrationStatistics, WatchingWeight, Weight, as_weight
-from ._kept_epochs import judged_epochs
+from ._finite import finite_numbers
+from ._lightning_best_epoch import best_epoch as best_epoch
+from ._lightning_order import check_order
+from ._lightning_package import package_of
 
-PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 _WEIGHT = "calibrant_weight"  # its place in a checkpoint
 _PARTS = ("fit", "calibration")  # of a batch
 
@@ -35,7 +33,7 @@ def interleaved_loader(
 
     An epoch ends with the longer loader, so let the slice have fewer batches.
     """
-    combined = import_module(f"{_package_of(owner)}.utilities.combined_loader").CombinedLoader
+    combined = import_module(f"{package_of(owner)}.utilities.combined_loader").CombinedLoader
     pair = dict(zip(_PARTS, (train_loader, calibration_loader), strict=True))
     return combined(pair, "max_size_cycle")
 
@@ -52,36 +50,46 @@ class Interleaved:
     - `weight`: a number, or an object that learns, as in `fit_interleaved`; give such an object
       to each instance. What it has learnt is part of Lightning's checkpoints.
 
-    Your `training_step` gets the training batch and returns a loss, or a dictionary with one.
-    Held-out batches are pairs of inputs and labels, or override `predict_held_out`.
+    Your `training_step` gets the training batch and returns a loss, a dictionary with one, or
+    `None` to skip the step. Held-out batches are pairs of inputs and labels, or override
+    `predict_held_out`. A loss that is not finite stops the run before its backward pass.
     """
 
     calibration: Any
     weight: Any
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """The module it adds to must come after it, or its own step would never be taken."""
+        """What can be told of a class before it is made."""
         super().__init_subclass__(**settings)
-        before = cls.__mro__[: cls.__mro__.index(Interleaved)]
-        for kind in before:
-            if not issubclass(kind, Interleaved) and "training_step" in vars(kind):
-                raise TypeError(
-                    f"Interleaved must stand before the module it adds to; got {cls.__name__} "
-                    f"with {kind.__name__} before it. Write "
-                    f"class {cls.__name__}(Interleaved, {kind.__name__})."
-                )
+        check_order(cls, Interleaved)
+        if isinstance(vars(cls).get("weight"), Weight):
+            kind = type(vars(cls)["weight"]).__name__
+            raise TypeError(
+                "a weight that learns must belong to one module; got one for all modules of "
+                f"{cls.__name__}. Make it in __init__: self.weight = {kind}()."
+            )
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         """The loss of your module on its batch, and the weighted calibration of the other."""
         module: Any = self
         self._check(batch)
-        output = super().training_step(batch["fit"], batch_idx)  # type: ignore[misc]
+        buffers = Buffers(module)
+        step = super().training_step  # type: ignore[misc]
+        output = step(batch["fit"], *([batch_idx] if _takes_index(step) else []))
+        if output is None:  # which tells Lightning to skip the batch
+            return None
         loss: Tensor = output["loss"] if isinstance(output, dict) else output
         logits, labels = self.predict_held_out(batch["calibration"])
         predictions = Predictions(logits, labels)
         # A plain function found on the class has become a method; here it is a criterion.
         criterion: Criterion = getattr(self.calibration, "__func__", self.calibration)
         value = of_all_ranks(criterion, True)(predictions)
+        check_on_graph(value)
+        try:
+            finite_numbers({"fit": loss, "calibration": value}, module.global_step)
+        except FloatingPointError:
+            buffers.restore()
+            raise
         price = as_weight(self.weight)
         if isinstance(price, WatchingWeight):
             price.watch(value, predictions)
@@ -105,6 +113,13 @@ class Interleaved:
                     f"{type(self).__name__} must have a calibration and a weight; got no {name}. "
                     f"Write {name} = {example} in the class."
                 )
+        module: Any = self
+        if not module.automatic_optimization:
+            raise TypeError(
+                f"{type(self).__name__} must leave the backward pass to Lightning, for calibration "
+                "joins the loss that training_step returns; got automatic_optimization=False. "
+                "There add weight * calibration to the loss in your own step."
+            )
         if not (isinstance(batch, dict) and set(batch) >= set(_PARTS)):
             raise TypeError(
                 f"Interleaved must be given batches with {' and '.join(_PARTS)}; got "
@@ -131,62 +146,8 @@ class Interleaved:
         return module(inputs), labels
 
 
-def best_epoch(
-    owner: object,
-    selection: Selection | None = None,
-    *,
-    accuracy: str = "val_accuracy",
-    error: str = "val_error",
-) -> Any:
-    """A callback that leaves the model with the weights of the epoch the rule chooses.
-
-    - `owner`: your module or trainer, which says whose callback to make.
-    - `selection`: the rule; its `measure` is not used, since your module measures.
-    - `accuracy`, `error`: what your validation step logs them as.
-    """
-    base = import_module(_package_of(owner)).Callback
-    kind = type("BestEpoch", (_BestEpoch, base), {})
-    return kind(selection or Selection(), accuracy, error)
-
-
-class _BestEpoch:
-    def __init__(self, selection: Selection, accuracy: str, error: str) -> None:
-        self.keeper, self.epochs = Keeper(selection), list[Epoch]()
-        self.names = (accuracy, error)
-
-    def on_validation_end(self, trainer: Any, pl_module: nn.Module) -> None:
-        if trainer.sanity_checking:
-            return
-        missing = [name for name in self.names if name not in trainer.callback_metrics]
-        if missing:
-            raise ValueError(
-                f"the validation step must log {' and '.join(self.names)}; "
-                f"got no {missing[0]}. Name what it logs: best_epoch(..., accuracy=..., error=...)."
-            )
-        right, wrong = (float(trainer.callback_metrics[name]) for name in self.names)
-        number = len(self.epochs)
-        self.epochs.append(Epoch(number, float("nan"), accuracy=right, error=wrong))
-        self.keeper.keep(self.epochs, pl_module)
-
-    def on_train_end(self, trainer: Any, pl_module: nn.Module) -> None:
-        if self.epochs:
-            self.best = self.keeper.restore_best(self.epochs, pl_module)
-
-    def state_dict(self) -> dict[str, Any]:
-        judged = [(epoch.accuracy, epoch.error) for epoch in self.epochs]
-        return {"epochs": judged, "kept": self.keeper.kept}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.epochs = judged_epochs(state["epochs"])
-        self.keeper.kept = state["kept"]
-
-
-def _package_of(owner: object) -> str:
-    for kind in type(owner).__mro__:
-        for package in PACKAGES:
-            if f"{kind.__module__}.".startswith(f"{package}."):
-                return package
-    raise TypeError(
-        "owner must be a LightningModule or a Trainer of lightning.pytorch or pytorch_lightning; "
-        f"got {type(owner).__name__}."
-    )
+def _takes_index(step: Callable[..., Any]) -> bool:
+    """Whether a step asks for `batch_idx`, which Lightning lets it leave out."""
+    kinds = [each.kind for each in signature(step).parameters.values()]
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return Parameter.VAR_POSITIONAL in kinds or sum(kind in positional for kind in kinds) > 1

@@ -106,9 +106,15 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _fitted(self, X: Any, y: Any, weight: Any) -> Any:
         estimator = clone(self.estimator)
-        if weight is not None and has_fit_parameter(estimator, "sample_weight"):
-            return estimator.fit(X, y, sample_weight=weight)
-        return estimator.fit(X, y)
+        weighted = weight is not None and has_fit_parameter(estimator, "sample_weight")
+        fitted = estimator.fit(X, y, **({"sample_weight": weight} if weighted else {}))
+        known = getattr(fitted, "classes_", self.classes_)
+        if not np.array_equal(known, self.classes_):  # one that is frozen knows its own
+            raise ValueError(
+                f"y must hold the classes that the estimator knows, {list(map(str, known))}; got "
+                f"{list(map(str, self.classes_))}. Pass samples of each of them and of no other."
+            )
+        return fitted
 
     def predict_proba(self, X: Any) -> Any:
         """Calibrated probabilities, one column per class of `classes_`."""
@@ -141,5 +147,10 @@ def _said(estimator: Any, X: Any) -> Any:
     if hasattr(estimator, "predict_proba"):
         chances = np.asarray(estimator.predict_proba(X), dtype=float)
         return chances / chances.sum(axis=1, keepdims=True)
+    if not hasattr(estimator, "decision_function"):
+        raise TypeError(
+            "estimator must be a classifier with predict_proba or decision_function; got "
+            f"{type(estimator).__name__}."
+        )
     scores = np.asarray(estimator.decision_function(X), dtype=float)
     return np.stack([np.zeros_like(scores), scores], axis=1) if scores.ndim == 1 else scores

@@ -1,27 +1,30 @@
 """Calibration in transformers' Trainer: for classifiers and, by token, for language models."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import nullcontext
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..criteria import Criterion
-from ..training._accumulation import Share, accumulate, logit_gradients
-from ..training._checkpoint import Checkpoint
-from ..training._parallel import (
-    is_parallel,
-    objective_of_all_ranks,
-    of_all_ranks,
-    unsynchronised,
-)
-from ..training._random import restore_random_state
-from ..training._stream import Stream
+from ..predictions import Predictions
+from ..training._accumulation import accumulate
+from ..training._batch_norm import Buffers
+from ..training._parallel import is_parallel, of_all_ranks, unsynchronised
+from ..training._sound_loss import check_on_graph
 from ..training._weight import CalibrationStatistics, WatchingWeight, Weight, as_weight
-from ._loss_function import Objective, logits_of, nothing, predictions_of
+from ._calibration_files import read_calibration, write_calibration
+from ._calibration_slice import CalibrationSlice
+from ._finite import finite_numbers, gradient_norm
+from ._loss_function import Objective
 from ._loss_function import calibration_metrics as calibration_metrics
 from ._loss_function import loss_function as loss_function
 from ._loss_function import rows as rows
+from ._model_outputs import after_loss, logits_of, outputs_and_labels, predictions_of
+from ._whole_objective import WholeObjective
 
 try:
     from transformers import Trainer
@@ -31,9 +34,6 @@ except ImportError as missing:
     raise ImportError(
         "the Trainer adapter needs transformers: pip install 'calibrant[transformers]'"
     ) from missing
-
-# Beside Trainer's own files of a checkpoint; of the stream, one for each process.
-_WEIGHT, _STREAM = "calibration_weight.pt", "calibration_stream_{}.pt"
 
 
 class CalibratedTrainer(Trainer):
@@ -57,7 +57,8 @@ class CalibratedTrainer(Trainer):
     over micro-batches where it should average: `objective=torch.nn.functional.cross_entropy`
     does not depend on it.
 
-    Labels of -100 are left out. All other arguments are Trainer's. Trainer's checkpoints also hold
+    Labels of -100 are left out. A loss or a gradient that is not finite stops the run before the
+    optimiser sees it. All other arguments are Trainer's. Trainer's checkpoints also hold
     what a weight has learnt and the place in the calibration data, so a run that was interrupted
     goes on as if it had not been. To build on another trainer, name both:
     `class Mine(CalibratedTrainer, SFTTrainer)`.
@@ -79,42 +80,56 @@ class CalibratedTrainer(Trainer):
                 "calibration and calibration_dataset must come together, what to judge and on "
                 "what; got one of them. For one loss on the training data use objective."
             )
-        self.objective: Objective | None = objective
+        self._whole = None if objective is None else WholeObjective(objective)
         self.calibration: Criterion | None = calibration
         self.weight, self.calibration_dataset = as_weight(weight), calibration_dataset
-        if isinstance(weight, WatchingWeight) and self.args.gradient_accumulation_steps > 1:
-            raise ValueError(
-                f"{type(weight).__name__} must see the held-out logits at once; got "
-                f"gradient_accumulation_steps={self.args.gradient_accumulation_steps}, under which "
-                "they come in parts. Take one step per batch, or a weight that is a number."
-            )
         self.causal = causal
-        self._batches: list[Any] = []
-        self._shares: list[Share] = []
-        self._stream: Stream | None = None
-        self._held_out: Iterator[Any] = iter(())
+        self._unlearnt = deepcopy(self.weight.state_dict())
+        self._slice = CalibrationSlice(self.get_calibration_dataloader)
         self._seen: dict[str, float] = {}
+        self._begin_step([])
         if objective is not None:
+            self._check_only_loss()
             self.loss_is_scaled_for_ga = True  # it is that of the whole batch
 
+    def _check_only_loss(self) -> None:
+        other = {
+            "compute_loss_func": self.compute_loss_func is not None,
+            "label_smoothing_factor": self.label_smoother is not None,
+        }
+        if any(other.values()):
+            raise ValueError(
+                "objective must be the only loss that is fitted; got "
+                f"{' and '.join(name for name, given in other.items() if given)} as well. "
+                "Put all of it into objective, or leave objective out."
+            )
+
+    def get_calibration_dataloader(self) -> Any:
+        """Batches of the calibration data, made as those of the training data are."""
+        majority, self.train_dataset = self.train_dataset, self.calibration_dataset
+        try:
+            return self.get_train_dataloader()
+        finally:
+            self.train_dataset = majority
+
+    def train(self, *args: Any, **settings: Any) -> Any:
+        """Trainer's training, with the calibration data from their beginning."""
+        self._slice.forget()
+        if self.model_init is not None:  # a model that is made anew, as in a search over settings
+            self.weight.load_state_dict(deepcopy(self._unlearnt))
+        return super().train(*args, **settings)
+
     def get_batch_samples(self, *args: Any, **settings: Any) -> Any:
-        """The micro-batches of a step, remembered where the objective needs them all."""
+        """The micro-batches of a step, which begins with this."""
         batches, items = super().get_batch_samples(*args, **settings)
-        if self.objective is not None:
-            self._batches = list(batches)
+        self._begin_step(batches)
         return batches, items
 
-    def _go_through_all(self, model: nn.Module, objective: Objective) -> None:
-        """The first pass over the micro-batches of a step, if there are several.
-
-        Not before the step begins: a resumed run restores its generators once it has its batches.
-        """
-        batches, self._batches = self._batches, []
-        if len(batches) > 1:
-            loss, self._shares = logit_gradients(
-                model.train(), batches, objective, forward=self._forward
-            )
-            self._share_of_loss = loss / len(batches)
+    def _begin_step(self, batches: Sequence[Any]) -> None:
+        model: Any = self.model
+        self._before, self._fits = Buffers(model), list[Tensor]()
+        if self._whole is not None:
+            self._whole.begin(batches)
 
     def compute_loss(
         self,
@@ -124,40 +139,53 @@ class CalibratedTrainer(Trainer):
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
         """The objective's loss, or that of Trainer where there is none."""
-        if self.objective is None:
+        if self._whole is None:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
-        share = self._shares.pop(0) if self._shares and model.training else None
-        if share is not None:
-            restore_random_state(share.random)
-        outputs, labels = self._outputs(model, inputs)
+        share = self._whole.next_share(model)
+        outputs, labels = outputs_and_labels(model, inputs)
         logits, labels = rows(logits_of(outputs), labels, causal=self.causal)
-        if share is None:
-            together = is_parallel(model)
-            judged = objective_of_all_ranks(self.objective, together)
-            # Beside other processes it must ask them, whatever it has itself.
-            loss = judged(logits, labels) if len(labels) or together else nothing(logits)
-        else:
-            sent = (logits * share.gradient).sum()  # has the gradient of the whole, by these logits
-            loss = sent - sent.detach() + self._share_of_loss
-        return (loss, outputs) if return_outputs else loss
+        loss = self._whole.loss(model, logits, labels, share)
+        return (loss, after_loss(loss, outputs)) if return_outputs else loss
 
     def training_step(self, model: nn.Module, *args: Any, **settings: Any) -> Tensor:
         """Trainer's step and, with the last micro-batch, the calibration of a held-out batch."""
-        if self.objective is not None:
-            self._go_through_all(model, self.objective)
-        if self.calibration is None or not self.accelerator.sync_gradients:
+        if self._whole is not None:
+            self._whole.go_through(model, self._forward)
+        last = self.accelerator.sync_gradients
+        with unsynchronised(model) if last and self.calibration is not None else nullcontext():
             loss: Tensor = super().training_step(model, *args, **settings)
-            return loss
-        with unsynchronised(model):
-            loss = super().training_step(model, *args, **settings)
-        self._calibrate(model, of_all_ranks(self.calibration, is_parallel(model)), loss)
+        self._fits.append(loss)
+        if last and not (self._whole is None and self.calibration is None):
+            self._finish_step(model)
         return loss
 
-    def _calibrate(self, model: nn.Module, calibration: Criterion, fit: Tensor) -> None:
-        if self._stream is None:
-            self._begin_stream()
+    def _finish_step(self, model: nn.Module) -> None:
+        """All that a step of the optimiser needs besides the gradient of the fit."""
+        values = {"fit": torch.stack(self._fits).sum()}
+        known = deepcopy(self.weight.state_dict())
+        try:
+            if self.calibration is not None:
+                criterion = of_all_ranks(self.calibration, is_parallel(model))
+                values["calibration"], held_out = self._calibrate(model, criterion)
+            scaled = self.accelerator.scaler is not None  # and may overflow, which is no mistake
+            told = values if scaled else values | {"gradient": gradient_norm(model)}
+            numbers = finite_numbers(told, self.state.global_step)
+        except BaseException:
+            self._before.restore()
+            self.weight.load_state_dict(known)
+            model.zero_grad()
+            raise
+        if self.calibration is not None:
+            self.weight.update(
+                CalibrationStatistics(**values, held_out=held_out, step=self.state.global_step)
+            )
+            self._seen = {"calibration": numbers["calibration"], "weight": self.weight.value}
+
+    def _calibrate(self, model: nn.Module, calibration: Criterion) -> tuple[Tensor, Predictions]:
+        """Add the weighted gradient of a held-out batch; its calibration, and what was said."""
         steps = self.args.gradient_accumulation_steps
-        batches = [self._prepare_inputs(next(self._held_out)) for _ in range(steps)]
+        drawn = self._slice.draw(steps, self._train_batch_size)
+        batches = [self._prepare_inputs(batch) for batch in drawn]
         seen: dict[str, Any] = {}
 
         def priced(logits: Tensor, labels: Tensor) -> Tensor:
@@ -166,6 +194,7 @@ class CalibratedTrainer(Trainer):
             if isinstance(self.weight, WatchingWeight):
                 self.weight.watch(seen["calibration"], seen["held_out"])
             loss: Tensor = self.weight.value * seen["calibration"]
+            check_on_graph(loss)
             return loss
 
         if steps == 1:
@@ -175,69 +204,24 @@ class CalibratedTrainer(Trainer):
         else:
             scaler = self.accelerator.scaler
             accumulate(model, batches, priced, forward=self._forward, scaler=scaler)
-        own, value = seen["held_out"], seen["calibration"].detach()
-        self.weight.update(
-            CalibrationStatistics(
-                calibration=value,
-                fit=fit.detach(),
-                held_out=predictions_of(own.logits.detach(), own.labels),
-                step=self.state.global_step,
-            )
-        )
-        self._seen = {"calibration": float(value), "weight": self.weight.value}
-
-    def _begin_stream(self, place: dict[str, Any] | None = None) -> None:
-        """Read the calibration data from the beginning, or go on at a place in them."""
-        loader = self._loader_of(self.calibration_dataset)
-        self._stream = Stream(loader)
-        if place is not None:
-            # Accelerate's loaders count their passes themselves, and shuffle by the count.
-            if hasattr(loader, "set_epoch"):
-                loader.set_epoch(place["passes"] - 1)
-            self._stream.load_state_dict(place)
-        self._held_out = self._stream.endless()
+        own = seen["held_out"]
+        return seen["calibration"].detach(), predictions_of(own.logits.detach(), own.labels)
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
-        folder = Path(output_dir)
-        folder.mkdir(parents=True, exist_ok=True)  # the first process may not have got there yet
-        learnt = self.weight.state_dict()
-        if learnt and self.args.should_save:
-            Checkpoint(folder / _WEIGHT).write({"weight": learnt})
-        if self._stream is not None:
-            place = {"held_out": self._stream.state_dict()}
-            Checkpoint(folder / _STREAM.format(self.args.process_index)).write(place)
+        write_calibration(Path(output_dir), self.args, self.weight, self._slice)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint is None:
-            return
-        folder = Path(checkpoint)
-        learnt = Checkpoint(folder / _WEIGHT).read()
-        if learnt is not None:
-            self.weight.load_state_dict(learnt["weight"])
-        self._stream = None
-        place = Checkpoint(folder / _STREAM.format(self.args.process_index)).read()
-        if place is not None and self.calibration is not None:
-            self._begin_stream(place["held_out"])
+        if checkpoint is not None:
+            held_out = None if self.calibration is None else self._slice
+            size = self._train_batch_size
+            read_calibration(Path(checkpoint), self.args, self.weight, held_out, size)
 
     def log(self, logs: dict[str, float], *args: Any, **settings: Any) -> None:
         """Trainer's log, with the calibration loss and its weight beside the loss."""
         super().log(logs | self._seen if "loss" in logs else logs, *args, **settings)
 
     def _forward(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-        outputs, labels = self._outputs(model, self._prepare_inputs(batch))
+        outputs, labels = outputs_and_labels(model, self._prepare_inputs(batch))
         return rows(logits_of(outputs), labels, causal=self.causal)
-
-    def _outputs(self, model: nn.Module, inputs: Any) -> tuple[Any, Tensor]:
-        # Without labels the model leaves out a loss of its own that nobody would read.
-        return model(**{name: x for name, x in inputs.items() if name != "labels"}), inputs[
-            "labels"
-        ]
-
-    def _loader_of(self, dataset: Any) -> Any:
-        majority, self.train_dataset = self.train_dataset, dataset
-        try:
-            return self.get_train_dataloader()
-        finally:
-            self.train_dataset = majority

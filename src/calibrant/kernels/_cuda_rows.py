@@ -9,6 +9,7 @@ from ._passes import Passes
 from ._row_statistics import CHANNEL, rank_through, row_statistics
 from ._soft_rank import soft_rank
 from ._switch import in_charge
+from ._table import KEPT
 
 # Below this a pass over the logits is over before Python has launched the next, and torch
 # operators, which need no Python on the way back, are done first.
@@ -26,7 +27,7 @@ def _passes() -> Passes:
     from ._row_gradients import gradient
     from ._rows import statistics
 
-    return Passes(statistics, gradient, ranks, rank_gradient)
+    return Passes(KEPT, statistics, gradient, ranks, rank_gradient)
 
 
 def _row_statistics(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:

@@ -4,9 +4,8 @@ from importlib.util import find_spec
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from .._checks import check_labels, check_positive, check_weights, is_transformed
+from .._checks import check_labels, check_positive, check_weights
 from ..predictions import Predictions
 from . import _linear_statistics
 from ._finish import Finish
@@ -14,6 +13,7 @@ from ._linear_checks import check_linear
 from ._linear_passes import Linear, Plan
 from ._of_linear import OfLinear
 from ._products import default_chunk
+from ._stand_ins import stands_in
 from ._switch import in_charge
 
 _TRITON = find_spec("triton") is not None
@@ -76,7 +76,7 @@ def linear_predictions(
         check_labels(labels, alike)
         check_weights(weights, alike)
     parts = [part for part in (hidden, classifier, bias) if part is not None]
-    stand_ins = not torch.compiler.is_compiling() and any(map(_stands_in, parts))
+    stand_ins = not torch.compiler.is_compiling() and any(map(stands_in, parts))
     plan = Plan(
         Finish(float(scale), None if softcap is None else float(softcap)),
         _precision(linear),
@@ -104,11 +104,6 @@ def _without_ignored(
         return linear, labels, weights
     some = linear._replace(hidden=linear.hidden.index_select(0, own))
     return some, labels[own], None if weights is None else weights[own]
-
-
-def _stands_in(x: Tensor) -> bool:
-    """Whether `x` is no plain tensor but one of a function transform, or a dual number."""
-    return is_transformed(x) or forward_ad.unpack_dual(x).tangent is not None
 
 
 def _precision(linear: Linear) -> torch.dtype:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import _block_rows
+from . import _block_ranks, _block_rows
 from ._finish import Finish
 from ._products import Products, add_product, slices, write_product
 from ._table import RANK_TABLE, TABLE, Ranked, arithmetic
@@ -110,7 +110,7 @@ def _statistics(logits: Tensor, labels: Tensor, plan: Plan) -> tuple[Tensor, Ten
 def _ranks(logits: Tensor, labels: Tensor, plan: Plan) -> Tensor:
     assert plan.temperature is not None
     if not plan.kernels:
-        return _block_rows.ranks(logits, labels, plan.temperature, plan.finish)
+        return _block_ranks.ranks(logits, labels, plan.temperature, plan.finish)
     from ._ranks import ranks
 
     return ranks(logits, labels, plan.temperature, plan.finish)
@@ -135,8 +135,7 @@ def _turn_(
                 logits, labels, table, predicted, upstream, part=part, finish=finish, in_place=True
             )
         else:
-            rows = (logits, labels, table, predicted, upstream)
-            _block_rows.write_gradient(logits, *rows, part=part, finish=finish)
+            _block_rows.gradient_(logits, labels, table, predicted, upstream, part, finish)
         return
     (by_rank,) = upstream
     assert by_rank is not None
@@ -147,4 +146,4 @@ def _turn_(
         rank_gradient(*settings, part=part, finish=finish, in_place=True)
     else:
         rank = Ranked(by_rank, table, plan.temperature)
-        _block_rows.write_rank_gradient(logits, logits, labels, rank, part=part, finish=finish)
+        _block_ranks.rank_gradient_(logits, labels, rank, part, finish)

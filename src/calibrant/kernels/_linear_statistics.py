@@ -8,6 +8,7 @@ from torch.nn.functional import linear as product
 
 from ..predictions import Predictions
 from ._linear_passes import Linear, Plan, look, pull_back
+from ._stand_ins import stands_in
 from ._table import DIFFERENTIABLE, KEPT
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None, None, None]
@@ -49,8 +50,9 @@ class _Looked(torch.autograd.Function):
         given = upstream[: 1 if plan.temperature is not None else len(DIFFERENTIABLE)]
         if all(each is None for each in given):
             return None, None, None, None, None
-        if torch.is_grad_enabled():
-            # Somebody differentiates the gradient: it is derived in operators, from all logits.
+        if torch.is_grad_enabled() or any(stands_in(each) for each in given if each is not None):
+            # Somebody differentiates the gradient, or wants many: it is derived in operators, from
+            # all logits.
             return *_by_definition(linear, labels, given, plan), None, None
         with torch.autocast(hidden.device.type, enabled=False):
             found = pull_back(

@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._checks import is_transformed
 from ..predictions import Predictions
 from ._passes import Passes
+from ._stand_ins import stands_in
 from ._switch import in_place
-from ._table import DIFFERENTIABLE, KEPT, Ranked
+from ._table import Ranked
 
 CHANNEL = "rank_channel"
 """A row of zeros through which a soft rank sends its gradient to the node of the statistics."""
@@ -18,7 +18,7 @@ CHANNEL = "rank_channel"
 def row_statistics(logits: Tensor, labels: Tensor, passes: Passes) -> dict[str, Tensor]:
     """Everything the forward pass found, by the name `Predictions` gives it."""
     *rows, predicted, channel = _RowStatistics.apply(logits, labels, passes)  # type: ignore[no-untyped-call]
-    return {**dict(zip(KEPT, rows, strict=True)), "predicted": predicted, CHANNEL: channel}
+    return {**dict(zip(passes.finds, rows, strict=True)), "predicted": predicted, CHANNEL: channel}
 
 
 def rank_through(
@@ -26,10 +26,12 @@ def rank_through(
 ) -> Tensor | None:
     """The soft rank as a part of that node, so that the logits have one gradient and not two.
 
-    None where it cannot be: without a graph, or where another temperature has the channel.
+    None where it cannot be: without a graph, where another temperature has the channel, or where
+    it is the channel of more rows than these.
     """
     node: Any = channel.grad_fn
-    if node is None or node.rank is not None:
+    is_the_node = isinstance(node, _RowStatistics._backward_cls)
+    if not is_the_node or node.rank is not None:
         return None
     table = node.passes.ranks(logits.detach(), labels, temperature, known=node.table)
     node.rank = table, temperature
@@ -51,7 +53,7 @@ class _RowStatistics(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor, passes: Passes) -> tuple[Tensor, ...]:
         table, predicted = passes.statistics(logits, labels)
-        rows = table[: len(KEPT)].unbind(0)
+        rows = table[: len(passes.finds)].unbind(0)
         ctx.mark_non_differentiable(rows[-1], predicted)
         ctx.set_materialize_grads(False)
         ctx.in_place = in_place(logits)
@@ -62,11 +64,10 @@ class _RowStatistics(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor | None) -> tuple[Tensor | None, None, None]:
         logits, labels, table, predicted = ctx.saved_tensors
-        wanted = upstream[: len(DIFFERENTIABLE)]
+        *names, _ = ctx.passes.finds
+        wanted = upstream[: len(names)]
         given: dict[str | tuple[str, float], Tensor] = {
-            name: each
-            for name, each in zip(DIFFERENTIABLE, wanted, strict=True)
-            if each is not None
+            name: each for name, each in zip(names, wanted, strict=True) if each is not None
         }
         rank, by_rank = None, upstream[-1]
         if by_rank is not None:
@@ -75,7 +76,7 @@ class _RowStatistics(torch.autograd.Function):
             rank = Ranked(by_rank, ranked, temperature)
         if not given:
             return None, None, None
-        if torch.is_grad_enabled() or any(is_transformed(each) for each in given.values()):
+        if torch.is_grad_enabled() or any(map(stands_in, given.values())):
             # Somebody differentiates the gradient, or wants many: it is derived in operators.
             return by_definition(logits, labels, given), None, None
         found = ctx.passes.gradient(

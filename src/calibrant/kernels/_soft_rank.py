@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._checks import is_transformed
 from ..predictions import Predictions
 from ._passes import Passes
+from ._stand_ins import stands_in
 
 
 def soft_rank(logits: Tensor, labels: Tensor, temperature: float, passes: Passes) -> Tensor:
@@ -29,7 +29,7 @@ class _SoftRank(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None]:
         logits, labels, table = ctx.saved_tensors
-        if torch.is_grad_enabled() or is_transformed(upstream):
+        if torch.is_grad_enabled() or stands_in(upstream):
             # Somebody differentiates the gradient, or wants many: it is derived in operators.
             def definition(z: Tensor) -> Tensor:
                 return Predictions._unchecked(z, labels, None).soft_rank(ctx.temperature)

@@ -8,9 +8,8 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from .._checks import is_transformed
+from ._stand_ins import stands_in
 
 Choice = Literal["auto", "fused", "definition"]
 
@@ -21,21 +20,27 @@ _in_place = False
 class use:
     """Say who computes row statistics and measures: the kernels or the definitions.
 
-    - `"auto"`: kernels where they are faster, on CUDA: of rows from 16 million logits on, of
-      measures up to 65,536 samples, and of both in a graph; else the definitions. A `Penalised`
-      of this package's criteria replays small batches as `captured` does. The default.
-    - `"fused"`: kernels of rows at any size; a tensor off CUDA is refused with a sentence.
+    - `"auto"`: kernels where they are faster. On CUDA: of rows from 16 million logits on, of
+      measures up to 65,536 samples, and of both in a graph; a `Penalised` of this package's
+      criteria replays small batches as `captured` does. On a CPU: of rows, some at a time, from
+      one million logits on where gradients are recorded, and from 32,768 on where only values are
+      asked. Else the definitions. The default.
+    - `"fused"`: kernels of CUDA at any size; a tensor elsewhere is refused with a sentence.
     - `"definition"`: the definitions in torch operators, everywhere.
 
     - `in_place`: where kernels compute, write the gradient of the logits over the logits, which
       saves as much memory as they take. Legal when the objective is the last to read them, and
       goes backward once: afterwards they hold their gradient. Where torch can see that somebody
       else needs them it refuses, as after any change in place; who reads them without a graph
-      (an accuracy after `backward()`) is not seen. Compiled graphs plan their own memory.
+      (an accuracy after `backward()`) is not seen. A leaf, which is nobody's output, and a view
+      that repeats memory are refused. Where definitions compute, small batches among them, and in
+      compiled graphs, which plan their own memory, nothing is written over.
 
     Called, it holds from then on; in a `with` statement, until its end. It concerns the whole
     process. Second derivatives and function transforms such as `vmap` always take the
-    definitions. A gradient is computed by whoever computed its value.
+    definitions. A gradient is computed by whoever computed its value. Kernels keep the logits for
+    it, where some definitions keep their logarithms of probabilities: logits that are changed in
+    place before `backward()` are refused by torch.
 
     >>> import torch
     >>> from calibrant import Predictions, kernels, nll
@@ -122,8 +127,7 @@ def in_charge(x: Tensor, least: int = 1) -> bool:
         plain = True
     else:
         # Stand-ins of transforms, of other subclasses and dual numbers hold no plain memory.
-        known = type(x) is Tensor or type(x) is torch.nn.Parameter
-        plain = known and not is_transformed(x) and forward_ad.unpack_dual(x).tangent is None
+        plain = type(x) in (Tensor, torch.nn.Parameter) and not stands_in(x)
     if plain and not x.is_cuda and not interpreted():
         raise ValueError(
             f'kernels run on CUDA, and kernels.use("fused") asks for them; got a tensor on '

@@ -10,10 +10,14 @@ from pathlib import Path
 import torch
 
 
-def circumstances(device: torch.device) -> dict[str, str]:
-    """The device, the versions, the commit and the time."""
+def circumstances(device: torch.device) -> dict[str, str | int]:
+    """The device, the threads, the versions, the commit and the time.
+
+    Sums of floats depend on the number of threads in their last digits, and so does training.
+    """
     return {
         "device": name_of(device),
+        "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "calibrant": _version(),

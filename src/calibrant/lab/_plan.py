@@ -29,6 +29,7 @@ class Plan:
     - `choices`: what was chosen, stage by stage, with everything the rule looked at.
     - `finals`: of each pair and arm the trials that are tested, where all is chosen.
     - `tuning`: of each pair, arm and setting the trials that were compared.
+    - `baselines`: of each data set the trial whose accuracy they are held against.
     - `stuck`: of each pair and arm that cannot go on, since runs it depends on diverged, why.
     """
 
@@ -36,6 +37,7 @@ class Plan:
     choices: list[dict[str, Any]] = field(default_factory=list)
     finals: dict[tuple[str, str], list[Trial]] = field(default_factory=dict)
     tuning: dict[tuple[str, str, str], list[Trial]] = field(default_factory=dict)
+    baselines: dict[str, Trial] = field(default_factory=dict)
     stuck: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
@@ -53,12 +55,18 @@ def plan(name: str, study: Study, budget: Budget, rows: Rows) -> Plan:
                 if (data, str(arm.after)) in whole.stuck:
                     whole.stuck[data, label] = f"it repeats {arm.after!r}, which cannot go on"
                 continue
-            chosen = _tune(name, study, budget, data, label, started, rows, whole, tuned)
+            chosen = _tune(name, study, budget, data, label, started, rows, whole)
             if chosen is None:
                 continue
             tuned[label] = chosen
             final = [chosen.but(seed=seed) for seed in range(budget.seeds)]
             whole.finals[data, label] = final
+            if label == baseline_of(study, budget):
+                whole.baselines[data] = on_validation(chosen)
+                if baseline_row(data, label, rows, whole) is None:
+                    # Before the tested run of its seed, whose row would serve instead.
+                    whole.missing.append(whole.baselines[data])
+                    final = final[1:]
             whole.missing += [trial for trial in final if trial.identity not in rows]
     whole.missing = list(dict.fromkeys(whole.missing))
     return whole
@@ -79,7 +87,6 @@ def _tune(
     trial: Trial,
     rows: Rows,
     whole: Plan,
-    tuned: Mapping[str, Trial],
 ) -> Trial | None:
     """The trial with every stage's choice made, or `None` while one is still open."""
     for stage in study.arms[label].stages:
@@ -90,7 +97,7 @@ def _tune(
         whole.tuning[data, label, stage.setting] = tried
         open_ones = [each for each in tried if each.identity not in rows]
         whole.missing += open_ones
-        known, baseline = _baseline(study.rule, data, label, tuned, rows, whole)
+        known, baseline = _baseline(study.rule, data, label, rows, whole)
         if open_ones or not known:
             return None
         if all(error_of(rows[each.identity]) is not None for each in tried):
@@ -142,21 +149,43 @@ def _baseline(
     rule: Rule | None,
     data: str,
     label: str,
-    tuned: Mapping[str, Trial],
     rows: Rows,
     whole: Plan,
 ) -> tuple[bool, float | None]:
     """Whether the accuracy that an arm is held against is known, and it; `None` if to nothing."""
     if rule is None or rule.baseline is None or rule.baseline == label:
         return True, None
-    trial = tuned.get(rule.baseline)
-    row = None if trial is None else rows.get(trial.but(seed=0).identity)
+    row = baseline_row(data, rule.baseline, rows, whole)
     wrong = whole.stuck.get((data, rule.baseline)) if row is None else error_of(row)
     if wrong is not None:
         whole.stuck[data, label] = f"the baseline {rule.baseline!r} has no accuracy: {wrong}"
     if row is None or wrong is not None:
         return False, None
     return True, float(row["validation"]["none"]["accuracy"])
+
+
+def baseline_row(data: str, label: str, rows: Rows, whole: Plan) -> Mapping[str, Any] | None:
+    """The row that arms of a data set are held against, of a run like those that they are tuned by.
+
+    - `label`: of the baseline. The row of its tested run at the same seed serves where a store has
+      that and not the other.
+    """
+    if data not in whole.baselines:
+        return None
+    either = (whole.baselines[data], whole.finals[data, label][0])
+    return next((rows[each.identity] for each in either if each.identity in rows), None)
+
+
+def baseline_of(study: Study, budget: Budget) -> str | None:
+    """The arm that others are held against, if one of them is tuned."""
+    if study.rule is None:
+        return None
+    tuned = {
+        label
+        for label, arm in study.arms.items()
+        if arm.stages and (budget.arms is None or label in budget.arms)
+    }
+    return study.rule.baseline if tuned - {study.rule.baseline} else None
 
 
 def on_validation(trial: Trial) -> Trial:

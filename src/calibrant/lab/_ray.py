@@ -1,9 +1,11 @@
 """Trials on a Ray cluster; rows come back and are written here, so one disk holds them all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._writing import written_whole
 from ._store import Store
 from ._trial import Trial
 
@@ -21,8 +23,8 @@ def run_on_ray(
     """Run trials on every machine of the cluster, as many at once as there are workers.
 
     A cluster that runs already is joined (`ray start`, or `RAY_ADDRESS`); otherwise one is
-    started here. Every machine must find the data in the same folder. A trial begins only once
-    the row of the one before it in its place is on disk.
+    started here. Every machine must find the data in the same folder, and draws the same splits
+    from them. A trial begins only once the row of the one before it in its place is on disk.
     """
     ray = _ray()
     gpus = 1 if any(device.startswith("cuda") for device in settings.devices) else 0
@@ -40,11 +42,15 @@ def run_on_ray(
                 if trial is None:
                     waiting.clear()
                     break
-                running.append(remote.remote(trial.to_dict(), data, gpus, settings.threads or 1))
+                kept = _splits(store, f"{trial.data}-seed-{trial.seed}.*")
+                running.append(
+                    remote.remote(trial.to_dict(), data, gpus, settings.threads or 1, kept)
+                )
             if not running:
                 break
             finished, running = ray.wait(running, num_returns=1)
-            rows, choices = ray.get(finished[0])
+            rows, choices, drawn = ray.get(finished[0])
+            _keep(store, drawn)
             for choice in choices:
                 store.choose(choice.pop("identity"), choice)
             for row in rows:
@@ -56,11 +62,13 @@ def run_on_ray(
 
 
 def _run_elsewhere(
-    trial: dict[str, Any], data: str | None, gpus: int, threads: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """A trial with a store of its own, of which everything is sent back."""
+    trial: dict[str, Any], data: str | None, gpus: int, threads: int, kept: dict[str, bytes]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, bytes]]:
+    """A trial with a store of its own, of which everything is sent back.
+
+    - `kept`: files of splits that have been drawn already.
+    """
     import tempfile
-    from pathlib import Path
 
     import torch
 
@@ -69,11 +77,30 @@ def _run_elsewhere(
 
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
-        place = None if data is None else Path(data)
-        row = run_trial(
-            Trial.from_dict(trial), place, Store(folder), device="cuda" if gpus else "cpu"
-        )
-        return [row], read_lines(Path(folder) / "selections.jsonl")
+        place, store = None if data is None else Path(data), Store(folder)
+        _keep(store, kept)
+        row = run_trial(Trial.from_dict(trial), place, store, device="cuda" if gpus else "cpu")
+        return [row], read_lines(Path(folder) / "selections.jsonl"), _splits(store, "*")
+
+
+def _splits(store: Store, names: str) -> dict[str, bytes]:
+    """Files of splits by name."""
+    return {path.name: path.read_bytes() for path in store.splits.glob(names)}
+
+
+def _keep(store: Store, drawn: Mapping[str, bytes]) -> None:
+    """Write files of splits; two machines that drew one differently have different data."""
+    for name, content in drawn.items():
+        path = store.splits / name
+        if not path.exists():
+            store.splits.mkdir(exist_ok=True)
+            with written_whole(path) as file:
+                file.write(content)
+        elif path.read_bytes() != content:
+            raise ValueError(
+                f"every machine must have the same data; two drew {name} differently from theirs. "
+                "Copy the data sets from one to the others, and name another store."
+            )
 
 
 def _ray() -> Any:

@@ -1,6 +1,5 @@
 """Stored rows as a page: our table beside the paper's, and what became of its claims."""
 
-import statistics
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
@@ -8,9 +7,10 @@ from ..evaluation._table import p_value
 from ._claims import LEVEL, Verdict, judge
 from ._diverged import error_of
 from ._plan import Plan, Rows, plan
-from ._study import Budget, Column, Spread, Study
+from ._study import Budget, Column, Study
+from ._tables import markdown, paper_alone, table_of
 from ._under_shift import columns_under_shift, corruptions_of
-from ._values import figures_of, spread_of
+from ._values import figures_of
 
 SPREADS = {"std": "standard deviation", "sem": "standard error of the mean", "none": "no spread"}
 
@@ -26,17 +26,17 @@ def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
     ]
     used = [rows[t.identity] for own in current.finals.values() for t in own if t.identity in rows]
     if not used:
-        parts += ["No trial has finished yet.", _stuck(current)]
+        parts += ["No trial has finished yet.", _stuck(current), paper_alone(study)]
         return "\n\n".join(part for part in parts if part) + "\n"
     ran = {key for key, own in current.finals.items() if any(t.identity in rows for t in own)}
     for data, model in budget.pairs:
         if not any(data == each for each, _ in ran):
             continue
         parts.append(f"## {data}, {model}")
-        parts.append(_table(study, study.columns, data, current, rows))
+        parts.append(table_of(study, study.columns, data, current, rows))
         parts.append(_claims(study, data, current, rows))
         parts.append(_under_shift(study, data, current, rows))
-    parts += [_choices(current), _evidence(study, used, current, rows)]
+    parts += [paper_alone(study), _choices(current), _evidence(study, used, current, rows)]
     told = ran | current.stuck.keys()
     parts += [_stuck(current), _not_run(study, budget, {data for data, _ in ran}, told)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -80,39 +80,9 @@ def figures_and_claims(
     }
 
 
-def _table(
-    study: Study,
-    columns: Mapping[str, Column],
-    data: str,
-    current: Plan,
-    rows: Rows,
-    corner: str = "",
-) -> str:
-    printed = None if corner else study.published.get(data)
-    spread = "" if study.spread == "none" else f" ± {study.spread}"
-    head = [corner, *(f"{label}{spread}" for label in columns), "n"]
-    if printed is not None:
-        head = ["", *(f"{label}, ours{spread} | paper" for label in columns), "n"]
-        head = [part for cell in head for part in cell.split(" | ")]
-    lines = [head, [":---", *["---:"] * (len(head) - 1)]]
-    for label in study.arms:
-        trials = current.finals.get((data, label), [])
-        if printed is None and not any(t.identity in rows for t in trials):
-            continue
-        cells, counts = [], []
-        for place, column in enumerate(columns.values()):
-            figures = list(figures_of(column, trials, rows).values())
-            counts.append(len(figures))
-            cells.append(_cell(figures, study.spread))
-            if printed is not None:
-                cells.append(_printed(printed, label, place))
-        lines.append([label, *cells, str(max(counts, default=0))])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def _under_shift(study: Study, data: str, current: Plan, rows: Rows) -> str:
     tables = [
-        _table(study, columns, data, current, rows, corner=f"{label} at severity")
+        table_of(study, columns, data, current, rows, corner=f"{label} at severity")
         for label, columns in columns_under_shift(study, data, current, rows).items()
     ]
     if not tables:
@@ -123,20 +93,6 @@ def _under_shift(study: Study, data: str, current: Plan, rows: Rows) -> str:
         "In the figure severity 0 is the test split as it is."
     )
     return "\n\n".join([said, *tables])
-
-
-def _cell(figures: Sequence[float], spread: Spread) -> str:
-    if not figures:
-        return ""
-    mean, around = statistics.fmean(figures), spread_of(figures, spread)
-    return f"{mean:z.2f}" if around is None else f"{mean:z.2f} ± {around:.2f}"
-
-
-def _printed(printed: Any, label: str, place: int) -> str:
-    if label not in printed.means:
-        return ""
-    mean, around = printed.means[label][place], printed.spreads[label][place]
-    return f"{mean:g}" if around is None else f"{mean:g} ± {around:g}"
 
 
 def verdicts(study: Study, data: str, current: Plan, rows: Rows) -> list[Verdict]:
@@ -164,11 +120,10 @@ def _claims(study: Study, data: str, current: Plan, rows: Rows) -> str:
     for each in found:
         p = "" if each.p_value is None else p_value(each.p_value)
         lines.append([str(each.claim), each.outcome, f"{each.difference:+z.2f}", p, str(each.n)])
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return (
-        f"{table}\n\nA claim is confirmed, or refuted, where a two-sided paired t-test over seeds "
-        f"has p < {LEVEL:g}; *difference* is in the units of the column, below zero on the "
-        "claimed side."
+        f"{markdown(lines)}\n\nA claim is confirmed, or refuted, where a two-sided paired t-test "
+        f"over seeds has p < {LEVEL:g}; *difference* is in the units of the column, below zero on "
+        "the claimed side."
     )
 
 
@@ -183,15 +138,15 @@ def _choices(current: Plan) -> str:
         )
         chosen = f"{each['value']:g}" + (" (all lost too much)" if "fallback" in each else "")
         lines.append([each["data"], each["arm"], f"`{each['setting']}`", chosen, tried])
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"## What was chosen, by validation data alone\n\n{table}"
+    return f"## What was chosen, by validation data alone\n\n{markdown(lines)}"
 
 
 def _evidence(study: Study, used: Sequence[Mapping[str, Any]], current: Plan, rows: Rows) -> str:
     def all_of(key: str) -> str:
         return ", ".join(sorted({str(row.get(key, "")) for row in used} - {""})) or "—"
 
-    tuning = {t.identity for own in current.tuning.values() for t in own} & rows.keys()
+    tuned = [*current.tuning.values(), current.baselines.values()]
+    tuning = {t.identity for own in tuned for t in own} & rows.keys()
     diverged = sum(error_of(row) is not None for row in used)
     trouble = f" {diverged} diverged." if diverged else ""
     left = len(current.missing)

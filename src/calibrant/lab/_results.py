@@ -30,7 +30,7 @@ def write_results(
         budget = budget_of(study, budget_name)
         page = render(name, study, budget_name, rows)
         current = plan(name, study, budget, rows)
-        own = [*current.tuning.values(), *current.finals.values()]
+        own = [*current.tuning.values(), current.baselines.values(), *current.finals.values()]
         used = {t.identity: rows[t.identity] for each in own for t in each if t.identity in rows}
         lines = "".join(json.dumps(_short(row)) + "\n" for row in used.values())
         written.append(_write(folder / f"{stem}.jsonl", lines))

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from ..training import Epoch, History, MetaHistory
 from ._circumstances import circumstances
@@ -24,6 +25,8 @@ from ._training import loaders, predict, train
 from ._trial import Trial
 from .data import Samples
 from .models import Boosting
+
+Sealed = TypeVar("Sealed", Samples, Tensor)
 
 
 def run_trial(
@@ -44,12 +47,13 @@ def run_trial(
     - `out`: a folder for the weights that were kept, `model.safetensors`, where the model has
       weights, and for the test predictions, `test.npz`.
 
-    The test split is sealed until the choice of an epoch is in the store: reading it earlier
-    raises `PermissionError`. A trial judged on validation data never opens it.
+    Which samples the seed draws is kept in the store: data that have changed since then are
+    refused. The test split is sealed until the choice of an epoch is in the store: reading it
+    earlier raises `PermissionError`. A trial judged on validation data never opens it.
 
     A run that diverges is a result as well: its row has an `error` and no figures.
     """
-    run = Run(trial, task or open_task(trial, folder), store, device)
+    run = Run(trial, task or open_task(trial, folder, store.splits), store, device)
     with tempfile.TemporaryDirectory() as kept:
         snapshots = Snapshots(Path(kept), run.model, trial.history_every)
 
@@ -76,7 +80,11 @@ class Run:
         self.began = time.monotonic()
         self.receipt: Receipt | None = None
         task = task.flipped(trial.flip)
-        self.task = replace(task, splits=replace(task.splits, test=self._open(task.splits.test)))
+        self.task = replace(
+            task,
+            splits=replace(task.splits, test=self._open(task.splits.test)),
+            people=None if task.people is None else self._open(task.people),
+        )
         torch.manual_seed(trial.seed)
         self.model = task.build(trial, self.task.splits).to(self.device)
         if self.device.type == "cuda" and task.augmentation is not None:
@@ -85,8 +93,8 @@ class Run:
             to(memory_format=torch.channels_last)
         self.batches = loaders(trial, self.task.splits, task.augmentation, self.device)
 
-    def _open(self, read: Callable[[], Samples]) -> Callable[[], Samples]:
-        def opened() -> Samples:
+    def _open(self, read: Callable[[], Sealed]) -> Callable[[], Sealed]:
+        def opened() -> Sealed:
             check_receipt(self.receipt)
             return read()
 

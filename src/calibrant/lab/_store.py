@@ -22,7 +22,7 @@ class Receipt:
 
 
 class Store:
-    """A folder with the rows of finished trials and the choices made before tests.
+    """A folder with the rows of finished trials, the choices made before tests, and the splits.
 
     `rows.jsonl` has one JSON object a line. A row is appended and flushed to the disk in one
     piece while the file is locked, so several processes may append to it. What a kill leaves of
@@ -39,6 +39,11 @@ class Store:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def splits(self) -> Path:
+        """The folder that tells which samples each seed trains on and chooses by."""
+        return self.folder / "splits"
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write a finished trial; it is on the disk when this returns."""
@@ -121,12 +126,7 @@ def _split(content: bytes) -> tuple[bytes, bytes]:
 
 def _append(path: Path, row: Mapping[str, Any]) -> None:
     line = json.dumps(row, allow_nan=False).encode() + b"\n"
-    with _locked(path) as file:
-        # The next line must not be glued to what a kill left of another.
-        if file.seek(0, os.SEEK_END) and _last_byte(file) != b"\n":
-            file.seek(0)
-            file.truncate(len(_split(file.read())[0]))
-        file.seek(0, os.SEEK_END)
+    with locked(path) as file:
         file.write(line)
         file.flush()
         os.fsync(file.fileno())
@@ -138,10 +138,16 @@ def _last_byte(file: BinaryIO) -> bytes:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[BinaryIO]:
+def locked(path: Path) -> Iterator[BinaryIO]:
+    """A file of lines that nobody else appends to meanwhile; the lock dies with its process."""
     with open(path, "a+b") as file:
         if os.name == "posix":  # elsewhere only one process may append
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX)
+        # The next line must not be glued to what a kill left of another.
+        if file.seek(0, os.SEEK_END) and _last_byte(file) != b"\n":
+            file.seek(0)
+            file.truncate(len(_split(file.read())[0]))
+        file.seek(0, os.SEEK_END)
         yield file  # closing it gives the lock back

@@ -56,6 +56,7 @@ class Column:
     - `measure`: a name in `COLUMNS`; `"error"`, 1 less the accuracy; or `"overconfidence"`, mean
       confidence less the accuracy. `after`: recalibrator.
     - `split`: `"test"`, `"validation"`, `"train"`, judged at the last of the epochs that are kept,
+      `"people"`, the test split with what people said for the truth, where they were asked,
       `"shift"`, the mean over corruptions at a `severity`, or over all of them if none is named,
       or a set that comes with the data from elsewhere, such as `"out-of-scope"`.
     - `groups`: by name, such as `"sex"`: judged one by one on the test split before recalibration.

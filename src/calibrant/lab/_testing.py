@@ -17,6 +17,7 @@ from ._shifts import from_elsewhere, shifted
 from ._task import Task
 from ._training import judging, predict
 from ._trial import Trial
+from .people import judged_by_people
 
 
 def judge_on_test(
@@ -27,7 +28,10 @@ def judge_on_test(
     device: torch.device,
     out: Path | None,
 ) -> dict[str, Any]:
-    """Figures of the test split as it is, after each recalibrator, by group and under shift."""
+    """Figures of the test split as it is, after each recalibrator, by group and under shift.
+
+    Where people were asked, also with what they said for the truth.
+    """
     maps: dict[str, Callable[[Tensor], Tensor]] = {"none": lambda logits: logits}
     told: dict[str, dict[str, Any]] = {"none": {}}
     for name in trial.recalibrators:
@@ -59,11 +63,20 @@ def judge_on_test(
             }
             for group, members in samples.groups.items()
         }
+    if task.people is not None:
+        shares = task.people()
+        found["people"] = {name: _by_people(apply(logits), shares) for name, apply in maps.items()}
     if task.splits.shifts:
         found["elsewhere"] = from_elsewhere(model, task, maps, device)
     if trial.shift:
         found["shift"] = shifted(trial, model, samples, task, maps, device)
     return found
+
+
+def _by_people(logits: Tensor, shares: Tensor) -> dict[str, float]:
+    """By the names that columns have, whose ECE says how many bins it has."""
+    found = judged_by_people(logits.double(), shares, bins=20)
+    return {"ece20" if name == "ece" else name: value for name, value in found.items()}
 
 
 class Snapshots:

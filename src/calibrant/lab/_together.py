@@ -75,7 +75,10 @@ def run_together(
     group is one run.
     """
     began = time.monotonic()
-    runs = [Run(trial, task or open_task(trial, folder), store, device) for trial in trials]
+    runs = [
+        Run(trial, task or open_task(trial, folder, store.splits), store, device)
+        for trial in trials
+    ]
     histories = Ensemble(runs).train()
     share = (time.monotonic() - began) / len(runs)
     for run, history in zip(runs, histories, strict=True):

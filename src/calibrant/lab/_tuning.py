@@ -9,6 +9,7 @@ from typing import Any
 
 from ._database import is_database, open_database
 from ._diverged import error_of
+from ._journal_lock import JournalLock
 from ._plan import with_setting
 from ._trial import Trial
 
@@ -33,7 +34,8 @@ class Tuner:
             self.storage = open_database(self.optuna, str(storage))
         else:
             journal: Any = import_module("optuna.storages.journal")
-            backend = journal.JournalFileBackend(str(Path(storage)))
+            path = Path(storage).absolute()
+            backend = journal.JournalFileBackend(str(path), JournalLock(path))
             self.storage = self.optuna.storages.JournalStorage(backend)
 
     def ask(self, search: str, setting: str, values: Sequence[float]) -> dict[float, int]:
@@ -50,8 +52,8 @@ class Tuner:
         for value in [None] * len(set(values) - tried) + sorted((set(values) & tried) - taken):
             if value is not None:
                 study.enqueue_trial({setting: value})
-            trial = study.ask()
             with self._unless_ended():
+                trial = study.ask()
                 asked[trial.suggest_categorical(setting, list(values))] = trial.number
         return asked
 

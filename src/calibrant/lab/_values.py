@@ -32,7 +32,7 @@ def value_of(column: Column, row: Mapping[str, Any]) -> float | None:
         if not values:
             return None
         return max(values) - (min(values) if column.across == "apart" else 0.0)
-    if column.split in ("test", "validation"):
+    if column.split in ("test", "validation", "people"):
         figures = row.get(column.split, {}).get(column.after, {})
     elif column.split == "train":
         figures = (row.get("epochs") or [{}])[-1].get("train", {})
@@ -59,4 +59,4 @@ def _figure(measure: str, figures: Mapping[str, Any]) -> float | None:
     value = figures.get(measure)
     if value is None:
         return None
-    return float(value) if measure in ("nll", "brier") else 100 * float(value)
+    return float(value) if measure in ("nll", "brier", "entropy") else 100 * float(value)

@@ -1,22 +1,17 @@
 """Fetch the files of a data set, where there is a network."""
 
-import hashlib
 import tarfile
-import urllib.error
-import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
 from .._writing import written_whole
+from ._fetch import BLOCK, check_digest, fetch
 from .data import DATASETS, Dataset, Source
 from .data._files import found
-
-BLOCK = 2**20
 
 
 def download(
@@ -39,8 +34,10 @@ def download(
         dataset = DATASETS[dataset]
     place = Path(folder)
     if not dataset.sources:
+        names = dict.fromkeys(name for own in dataset.files.values() for name in own)
         raise ValueError(
-            f"{dataset.name} cannot be downloaded by a program. {dataset.advice}".strip()
+            f"{dataset.name} cannot be downloaded by a program; {place} must hold "
+            f"{', '.join(names)}. {dataset.advice}".strip()
         )
     place.mkdir(parents=True, exist_ok=True)
     fetched = []
@@ -64,7 +61,7 @@ def _put(source: Source, folder: Path, progress: bool) -> list[Path]:
     if not archive.exists():
         fetch(source.url, archive, source.checksum, progress=progress)
     else:
-        _check(archive, source.checksum, source.url)
+        check_digest(archive, source.checksum, source.url)
     for name in source.members:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         with _member(archive, name) as packed, written_whole(folder / name) as file:
@@ -89,65 +86,3 @@ def _member(archive: Path, name: str) -> Iterator[IO[bytes]]:
                 yield taken
     except (KeyError, tarfile.TarError, zipfile.BadZipFile) as error:
         raise ValueError(f"{archive} must hold {name}; could not be read: {error}.") from error
-
-
-def fetch(url: str, path: Path, checksum: str, *, progress: bool = True) -> None:
-    """A file from the network, whole and with the given checksum, or not at all.
-
-    - `checksum`: `md5:` or `sha256:` and the digest.
-    """
-    draft = path.with_name(f".{path.name}.part")
-    have = draft.stat().st_size if draft.exists() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            goes_on = answer.status == 206
-            length = answer.headers.get("Content-Length")
-            total = None if length is None else int(length) + (have if goes_on else 0)
-            with (
-                open(draft, "ab" if goes_on else "wb") as file,
-                _bar(path.name, total, have if goes_on else 0, progress) as show,
-            ):
-                while block := answer.read(BLOCK):
-                    file.write(block)
-                    show(len(block))
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-        raise ConnectionError(
-            f"{url} must be reachable; it is not: {error}. Fetch it elsewhere, and put it at "
-            f"{path}."
-        ) from error
-    try:
-        _check(draft, checksum, url)
-    except ValueError:
-        draft.unlink()  # else the next attempt would go on from it
-        raise
-    draft.replace(path)
-
-
-def _check(path: Path, checksum: str, url: str) -> None:
-    kind, _, expected = checksum.partition(":")
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, kind).hexdigest()
-    if digest != expected:
-        raise ValueError(
-            f"{path} must have the {kind} checksum {expected}, as published for {url}; got "
-            f"{digest}. It is damaged or another file; remove it and fetch it again."
-        )
-
-
-@contextmanager
-def _bar(
-    name: str, total: int | None, done: int, wanted: bool
-) -> Iterator[Callable[[int], object]]:
-    """Something to call with the number of bytes that have come."""
-    if not wanted or not find_spec("rich"):
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=total, completed=done)
-        yield lambda count: bar.update(task, advance=count)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ._batch_norm import Buffers
-from ._batches import Forward, forward_pair, precision, to_device
+from ._batches import Forward, forward_pair, precision, predicted, to_device
 from ._parallel import is_parallel, objective_of_all_ranks, unsynchronised
 from ._preconditions import device_of
 from ._random import State, random_state, restore_random_state
@@ -67,7 +67,7 @@ def accumulate(
         with nullcontext() if share is shares[-1] else unsynchronised(model):
             restore_random_state(share.random)
             with precision(device, autocast):
-                logits, _ = forward(model, to_device(batch, device))
+                logits, _ = predicted(forward, model, to_device(batch, device))
             torch.autograd.backward(logits, share.gradient)
     return loss
 
@@ -105,7 +105,7 @@ def logit_gradients(
         for batch in micro_batches:
             states.append(random_state())
             with precision(device, autocast):
-                outputs.append(forward(model, to_device(batch, device)))
+                outputs.append(predicted(forward, model, to_device(batch, device)))
     buffers.restore()
     restore_random_state(states[0])
     # Not every torch forgets, by itself, weights it cast to half precision without a graph.

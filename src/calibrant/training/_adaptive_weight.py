@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from .._checks import check_callable
-from ..criteria import Criterion, across_ranks
+from ..criteria import Criterion, across_ranks, name_of
 from ..predictions import Predictions
 from ..scores import nll
 from ._weight import CalibrationStatistics
@@ -102,7 +102,7 @@ class AdaptiveWeight:
             raise ValueError(f"memory must be at least 1, a number of batches; got {memory}.")
         self.least, self.most, self.agreement = least, most, agreement
         self.rate, self.memory, self.score = rate, memory, check_callable("score", score)
-        self.share = share
+        self.share = self._start = share
         # Whether other processes train the same model; unless told, if there are any.
         self.together: bool | None = None
         self._seen = 0
@@ -170,6 +170,11 @@ class AdaptiveWeight:
 
     def update(self, statistics: CalibrationStatistics) -> None:
         """Nothing is left to learn once a step has been taken."""
+
+    def __repr__(self) -> str:
+        limits = f"share={self._start}, least={self.least}, most={self.most}"
+        pace = f"agreement={self.agreement}, rate={self.rate}, memory={self.memory}"
+        return f"{type(self).__name__}({limits}, {pace}, score={name_of(self.score)})"
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must keep."""

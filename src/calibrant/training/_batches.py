@@ -30,6 +30,23 @@ def pair_of(batch: Any) -> tuple[Any, Tensor]:
     )
 
 
+def predicted(forward: Forward, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+    """Logits and labels of a batch, or a sentence about what came out instead."""
+    made: Any = forward(model, batch)
+    if not isinstance(made, tuple | list) or len(made) != 2:
+        raise TypeError(
+            f"forward must give a pair of logits and labels; got {type(made).__name__}. Write "
+            "forward=lambda model, batch: (logits, labels)."
+        )
+    logits, labels = made
+    if not isinstance(logits, Tensor):
+        raise TypeError(
+            f"logits must be a tensor; got {type(logits).__name__} from the model. Say where in it "
+            "they are: forward=lambda model, batch: (model(batch[0]).logits, batch[1])."
+        )
+    return logits, labels
+
+
 def labels_of(batch: Any) -> Tensor | None:
     """The labels of a batch, where they can be told without running the model."""
     if isinstance(batch, list | tuple) and len(batch) == 2 and isinstance(batch[1], Tensor):

@@ -7,11 +7,12 @@ from typing import Any, BinaryIO, NoReturn
 from zipfile import is_zipfile
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .._writing import written_whole
+from ._parallel import gathered
 
-FORMAT = 2
+FORMAT = 3
 
 _ANOTHER_FILE = "Name another file, or move this one away."
 _FOREIGN_STATE = (
@@ -86,21 +87,43 @@ def _read(file: BinaryIO, name: str, remedy: str) -> Any:
         ) from error
 
 
-def check_same_run(state: dict[str, Any], run: dict[str, Any], model: nn.Module) -> None:
+def check_one_file(steps: int | None, together: bool) -> None:
+    """All processes that train together must go on from one step, or all begin.
+
+    - `steps`: in the file that this process sees, or `None` if it sees none.
+    """
+    everyone = gathered(steps, together)
+    if any(each != everyone[0] for each in everyone):
+        seen = " and ".join("none" if each is None else f"step {each}" for each in everyone)
+        raise ValueError(
+            f"checkpoint must be one file that every process sees; got {seen}, in the order of "
+            "ranks. Name a file on a disk that all of them share."
+        )
+
+
+def check_same_run(
+    state: dict[str, Any], run: dict[str, Any], modules: Mapping[str, nn.Module]
+) -> None:
     """The run in a checkpoint must be the one that is to go on; nothing is changed before.
 
     - `run`: what the two must share, by the name it has in a sentence.
+    - `modules`: those with parts of the same shapes.
     """
-    ours = {"model": _shapes(model.state_dict())} | run
-    theirs = {"model": _shapes(state["model"])} | state["run"]
-    for name, own in ours.items():
-        if own != theirs[name]:
-            shown = "" if name == "model" else f": {theirs[name]}, and here {own}"
-            raise ValueError(
-                f"checkpoint must hold a run with the same {name}; got another{shown}. "
-                "Name another file to begin anew."
-            )
+    for name, module in modules.items():
+        if _shapes(module.state_dict()) != _shapes(state.get(name, {})):
+            _refuse_run(name)
+    for name, own in run.items():
+        if own != state["run"].get(name):
+            _refuse_run(name, f": {state['run'].get(name)}, and here {own}")
 
 
-def _shapes(parts: Mapping[str, Tensor]) -> dict[str, list[int]]:
-    return {name: list(part.shape) for name, part in parts.items()}
+def _refuse_run(name: str, shown: str = "") -> NoReturn:
+    raise ValueError(
+        f"checkpoint must hold a run with the same {name}; got another{shown}. "
+        "Name another file to begin anew."
+    )
+
+
+def _shapes(parts: Mapping[str, Any]) -> dict[str, list[int]]:
+    # A module may keep other things than tensors, and those have none.
+    return {name: list(getattr(part, "shape", ())) for name, part in parts.items()}

@@ -10,12 +10,14 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from .._checks import check_callable
-from ._batches import Forward, forward_pair, to_device
+from ._batches import Forward, forward_pair, predicted, to_device
 from ._history import Epoch, History
 from ._interleave import Interleaved
-from ._loop import Every, Loop
+from ._loaders import check_loader
+from ._loop import Loop
+from ._lr_schedule import Every
 from ._parallel import is_parallel, objective_of_all_ranks
-from ._preconditions import check_loader, check_model
+from ._preconditions import check_model
 from ._selection import Selection
 from ._step import Part, Step
 from ._validation import make_validation
@@ -53,6 +55,8 @@ def fit(
       epoch that the latter chooses, by default the lowest ECE of all that lose less than 1.5
       points of accuracy to the most accurate; without it, with those of the last epoch.
     - `lr_schedule`, `lr_every`: a learning-rate schedule, and whether it counts epochs or steps.
+      `ReduceLROnPlateau` watches the calibration error on the validation data, or in its mode
+      `"max"` the accuracy.
     - `autocast`: `torch.bfloat16` or `torch.float16` for mixed precision, the latter with a
       gradient scaler.
     - `clip`: the norm to which longer gradients are shortened.
@@ -60,9 +64,12 @@ def fit(
       steps. If it is there already the run goes on from it, and ends as though it had never
       been interrupted: bit for bit on a CPU. To go on in the middle of an epoch, the batches
       before it are read again. The optimiser goes on with what is kept of it there, also its
-      learning rate, whatever the one passed has. A file of another model, optimiser or weight
-      of calibration, or of more epochs, is refused. Randomness outside torch's, NumPy's and
-      Python's global generators and those of the loaders is not known about.
+      learning rate, whatever the one passed has. An objective that is a module is kept with the
+      rest, and so is all that the optimiser moves. A file of another model, optimiser, objective,
+      weight of calibration or rule of selection, or of more epochs, is refused; functions are told
+      apart by their names. Randomness outside torch's, NumPy's and Python's global generators and
+      those of the loaders is not known about. That of workers which outlive an epoch is not
+      either, so training with `persistent_workers=True` is refused.
     - `progress`: a bar in a terminal, if rich is installed; `False` for none.
     - `after_epoch`: called with each `Epoch`, to log it or to raise something.
     - `forward`: for other batches, `(model, batch)` in and `(logits, labels)` out.
@@ -92,13 +99,14 @@ def fit(
     check_callable("objective", objective)
     check_model(model, optimiser)
     together = is_parallel(model)
-    check_loader("train_loader", train_loader, together=together)
+    ignored = getattr(objective, "ignore_index", None) if ignore_index is None else ignore_index
+    check_loader("train_loader", train_loader, together=together, ignore_index=ignored)
     judged = objective_of_all_ranks(objective, together)
     step = Step(model, optimiser, autocast=autocast, clip=clip)
 
     def parts_of(batch: Any, _: Any) -> Sequence[Part]:
         def part() -> tuple[Tensor, dict[str, Tensor]]:
-            logits, labels = forward(model, to_device(batch, step.device))
+            logits, labels = predicted(forward, model, to_device(batch, step.device))
             loss = judged(logits, labels)
             return loss, {"fit": loss}
 
@@ -109,6 +117,7 @@ def fit(
         step,
         Interleaved(train_loader, None),
         parts_of,
+        criteria={"objective": objective},
         lr_schedule=lr_schedule,
         lr_every=lr_every,
         validation=make_validation(

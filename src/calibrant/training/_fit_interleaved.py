@@ -15,13 +15,16 @@ from ..objectives import check_criterion
 from ..predictions import Predictions
 from ..scores import nll
 from ._adaptive_weight import AdaptiveWeight
-from ._batch_norm import BatchNorm, check_batch_norm, frozen_batch_norm, training_batch_norms
-from ._batches import Forward, as_predictions, forward_pair, pair_of, to_device
+from ._batch_norm import BatchNorm, check_batch_norm, frozen_batch_norm
+from ._batches import Forward, as_predictions, forward_pair, predicted, to_device
+from ._concatenated import check_concatenation, concatenated
 from ._history import Epoch, History
 from ._interleave import Interleaved, Schedule
-from ._loop import Every, Loop
+from ._loaders import check_loader
+from ._loop import Loop
+from ._lr_schedule import Every
 from ._parallel import is_parallel, of_all_ranks
-from ._preconditions import check_loader, check_model
+from ._preconditions import check_model
 from ._selection import Selection
 from ._step import Part, Step
 from ._validation import make_validation
@@ -113,18 +116,26 @@ def fit_interleaved(
     check_model(model, optimiser)
     price = as_weight(weight)
     draws = Interleaved(train_loader, calibration_loader, schedule)
-    _check_concatenation(concatenate, model, forward, schedule)
+    check_concatenation(concatenate, model, forward, schedule)
     together = is_parallel(model)
-    check_loader("train_loader", train_loader, together=together)
-    check_loader("calibration_loader", calibration_loader, together=together, fewest=2)
+    check_loader("train_loader", train_loader, together=together, ignore_index=ignore_index)
+    check_loader(
+        "calibration_loader",
+        calibration_loader,
+        together=together,
+        ignore_index=ignore_index,
+        fewest=2,
+    )
+    criteria = {"fit": fit, "calibration": calibration}
     fit, calibration = of_all_ranks(fit, together), of_all_ranks(calibration, together)
     if isinstance(price, AdaptiveWeight):
         price.together = together
-    step = Step(model, optimiser, autocast=autocast, clip=clip)
+    taught = [price] if isinstance(price, WatchingWeight) else []
+    step = Step(model, optimiser, autocast=autocast, clip=clip, taught=taught)
     seen: dict[str, Any] = {}  # by the step under way, for the weight to learn from
 
     def predict(batch: Any) -> Predictions:
-        logits, labels = forward(model, to_device(batch, step.device))
+        logits, labels = predicted(forward, model, to_device(batch, step.device))
         return as_predictions(logits, labels, class_dim, ignore_index)
 
     def fitted(predictions: Predictions) -> Tensor:
@@ -148,10 +159,8 @@ def fit_interleaved(
         return judged(predictions), {"calibration": seen["calibration"]}
 
     def both_parts(batch: Any, held_out: Any) -> tuple[Tensor, dict[str, Tensor]]:
-        pairs = [pair_of(to_device(each, step.device)) for each in (batch, held_out)]
-        inputs, labels = (torch.cat(parts) for parts in zip(*pairs, strict=True))
-        sizes = [len(own) for _, own in pairs]
-        shares = zip(model(inputs).split(sizes), labels.split(sizes), strict=True)
+        batches = (to_device(each, step.device) for each in (batch, held_out))
+        shares = concatenated(model, *batches)
         to_fit, to_judge = (as_predictions(*each, class_dim, ignore_index) for each in shares)
         loss = fitted(to_fit) + judged(to_judge)
         return loss, {"fit": seen["fit"], "calibration": seen["calibration"]}
@@ -185,6 +194,7 @@ def fit_interleaved(
         step,
         draws,
         parts_of,
+        criteria=criteria,
         weight=price,
         after_step=after_step,
         lr_schedule=lr_schedule,
@@ -200,26 +210,3 @@ def fit_interleaved(
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     ).run(epochs, progress, after_epoch)
-
-
-def _check_concatenation(
-    concatenate: bool, model: nn.Module, forward: Forward, schedule: str
-) -> None:
-    if not concatenate:
-        return
-    if schedule == "two_phase":
-        raise ValueError(
-            "concatenate must be False when schedule is 'two_phase', whose steps have one batch "
-            "each; got True."
-        )
-    if forward is not forward_pair:
-        raise ValueError(
-            "concatenate must be False with a forward of your own, whose batches cannot be joined "
-            "from outside; got True."
-        )
-    if training_batch_norms(model):
-        raise ValueError(
-            "concatenate must be False where BatchNorm is in training mode, since it would "
-            "normalise the two batches as one; got True. Use two passes, or put those layers in "
-            "evaluation mode."
-        )

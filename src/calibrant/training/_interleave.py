@@ -50,7 +50,7 @@ class Interleaved:
                 "calibration to every step, the second calibrates after each epoch of fitting."
             )
         self.schedule = schedule
-        self.to_fit = Stream(train_loader)
+        self.to_fit = Stream(train_loader, "the training loader")
         self.to_judge = None if calibration_loader is None else Stream(calibration_loader)
         self._resumed = False
 
@@ -75,10 +75,20 @@ class Interleaved:
 
     def __len__(self) -> int:
         """Steps of an epoch, where the loaders know their length."""
-        steps = len(self.to_fit.loader)  # type: ignore[arg-type]
-        if self.to_judge is None or self.schedule == "every_step":
-            return steps
-        return steps + len(self.to_judge.loader)  # type: ignore[arg-type]
+        steps = [each for each in self.lengths if each is not None]
+        if len(steps) < len(self.lengths):
+            raise TypeError(
+                "a loader must know its length to tell that of an epoch; got one that does not."
+            )
+        return sum(steps)
+
+    @property
+    def lengths(self) -> list[int | None]:
+        """Batches of each loader that an epoch goes through once; `None` where it cannot know."""
+        once = [self.to_fit]
+        if self.to_judge is not None and self.schedule == "two_phase":
+            once.append(self.to_judge)
+        return [_length(stream.loader) for stream in once]
 
     @property
     def streams(self) -> list[Stream]:
@@ -94,3 +104,10 @@ class Interleaved:
         for stream, place in zip(self.streams, state["streams"], strict=True):
             stream.load_state_dict(place)
         self._resumed = True
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:  # of a stream of samples, for example
+        return None

@@ -3,25 +3,26 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 import torch.distributed as dist
 from torch import nn
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import LRScheduler
 
-from ._checkpoint import Checkpoint, check_same_run
+from ._checkpoint import Checkpoint, check_one_file, check_same_run
 from ._history import Epoch, History
+from ._identity import told_of
 from ._interleave import Interleaved
 from ._keeper import Keeper
+from ._loaders import check_same_lengths, check_workers
+from ._lr_schedule import Every, LearningRate
 from ._parallel import gathered, is_first, is_sharded
 from ._preconditions import check_count
 from ._progress import progress_bar
 from ._random import random_state, restore_random_state
 from ._step import Part, Step
 from ._validation import Validation
-from ._weight import Weight, kind_of
-
-Every = Literal["epoch", "step"]
+from ._weight import Weight
 
 
 class Loop:
@@ -29,7 +30,9 @@ class Loop:
 
     - `procedure`: its name, which a checkpoint must share.
     - `draws`: what each step is trained on.
-    - `parts_of`: the forward passes of a step, given its batches and its number.
+    - `parts_of`: the forward passes of a step, given its batches.
+    - `criteria`: what is descended, by the name it has in a sentence. A run that goes on must have
+      the same, and what they know, if they are modules, is kept.
     - `after_step`: what the procedure does once a step has been taken.
     """
 
@@ -40,6 +43,7 @@ class Loop:
         draws: Interleaved,
         parts_of: Callable[[Any, Any], Sequence[Part]],
         *,
+        criteria: Mapping[str, Any],
         weight: Weight | None = None,
         after_step: Callable[[int], None] = lambda step: None,
         lr_schedule: LRScheduler | None,
@@ -48,7 +52,7 @@ class Loop:
         checkpoint: str | os.PathLike[str] | None,
         checkpoint_every: int | None,
     ) -> None:
-        _check_schedule(lr_schedule, lr_every)
+        self.lr = LearningRate(lr_schedule, lr_every, validated=validation is not None)
         check_count("checkpoint_every", checkpoint_every)
         if is_sharded(step.model) and not (checkpoint is None and validation is None):
             raise ValueError(
@@ -57,8 +61,12 @@ class Loop:
                 "torch.distributed.checkpoint, from after_epoch."
             )
         self.procedure, self.step, self.draws, self.parts_of = procedure, step, draws, parts_of
-        self.weight, self.after_step = weight, after_step
-        self.lr_schedule, self.lr_every = lr_schedule, lr_every
+        self.criteria, self.weight, self.after_step = criteria, weight, after_step
+        if checkpoint is not None:
+            for stream in draws.streams:
+                check_workers(stream.loader)
+        if validation is not None:
+            validation.check(step.together)
         self.validation = validation
         self.keeper = None if validation is None else Keeper(validation.selection)
         self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
@@ -81,20 +89,20 @@ class Loop:
         with progress_bar(self._steps_of(epochs), self.steps, progress) as show:
             while len(self.history.epochs) < epochs:
                 number = len(self.history.epochs)
+                check_same_lengths(self.draws.lengths, self.step.together)
                 for batch, held_out in self.draws:
                     at = f"step {self.steps} in epoch {number}"
                     values = self.step(self.parts_of(batch, held_out), at)
                     self.after_step(self.steps)
                     self.steps += 1
                     self._add(values)
-                    if self.lr_schedule is not None and self.lr_every == "step":
-                        self.lr_schedule.step()
+                    self.lr.after_step()
                     if self.checkpoint_every and self.steps % self.checkpoint_every == 0:
                         self._write()
-                    show(f"epoch {number}, loss {values.get('fit', float('nan')):.3f}")
-                if self.lr_schedule is not None and self.lr_every == "epoch":
-                    self.lr_schedule.step()
+                    shown = "fit" if "fit" in values else "calibration"
+                    show(f"epoch {number}, {shown} {values[shown]:.3f}")
                 self._finish_epoch(number)
+                self.lr.after_epoch(self.history.epochs[-1])
                 if after_epoch is not None:
                     after_epoch(self.history.epochs[-1])
                 self._write()
@@ -111,7 +119,7 @@ class Loop:
         weight = None if self.weight is None else self.weight.value
         judged = {}
         if self.validation is not None:
-            accuracy, error = self.validation.measure(self.model)
+            accuracy, error = self.validation.measure(self.model, number)
             judged = {"accuracy": accuracy, "error": error}
         self.history.epochs.append(Epoch(number, **means, weight=weight, **judged))
         if self.keeper is not None:
@@ -136,20 +144,27 @@ class Loop:
             "model": self.model,
             "optimiser": self.step.optimiser,
             "scaler": self.step.scaler,
-            "lr_schedule": self.lr_schedule,
+            "lr_schedule": self.lr.schedule,
             "weight": self.weight,
         }
-        return {name: keeper for name, keeper in own.items() if keeper is not None}
+        keepers = {name: keeper for name, keeper in own.items() if keeper is not None}
+        return keepers | self._modules()
 
-    def _generators(self) -> list[Any]:
-        return [own for stream in self.draws.streams for own in stream.generators]
+    def _modules(self) -> dict[str, nn.Module]:
+        """Modules that are trained or consulted, and what else the optimiser moves."""
+        modules = {name: own for name, own in self.criteria.items() if isinstance(own, nn.Module)}
+        models = {id(each) for each in self.model.parameters()}
+        moved = (each for group in self.step.optimiser.param_groups for each in group["params"])
+        others = nn.ParameterList(each for each in moved if id(each) not in models)
+        return {"model": self.model, "other parameters": others} | modules
 
     def _write(self) -> None:
         if self.checkpoint is None:
             return
-        place = {"draws": self.draws.state_dict(), "random": random_state(self._generators())}
-        ranks = gathered(place, self.step.together)
-        if is_first():
+        ranks = gathered(
+            {"draws": self.draws.state_dict(), "random": random_state()}, self.step.together
+        )
+        if not self.step.together or is_first():
             self.checkpoint.write(
                 {
                     "run": self._told(),
@@ -163,26 +178,18 @@ class Loop:
             )
 
     def _told(self) -> dict[str, Any]:
-        """What a run must share with the one it goes on from, or its results belong to neither."""
-        optimiser = self.step.optimiser
-        schedule = None if self.lr_schedule is None else type(self.lr_schedule).__name__
-        return {
-            "procedure": self.procedure,
-            "optimiser": [
-                type(optimiser).__name__,
-                [len(group["params"]) for group in optimiser.param_groups],
-            ],
-            "processes": dist.get_world_size() if self.step.together else 1,
-            "weight": None if self.weight is None else kind_of(self.weight),
-            "lr_schedule": schedule,
-            "validation_loader": None if self.validation is None else "one",
-        }
+        return told_of(
+            self.procedure, self.step, self.criteria, self.weight, self.lr, self.validation
+        )
 
     def _resume(self, epochs: int) -> None:
-        state = None if self.checkpoint is None else self.checkpoint.read()
+        if self.checkpoint is None:
+            return
+        state = self.checkpoint.read()
+        check_one_file(None if state is None else state["steps"], self.step.together)
         if state is None:
             return
-        check_same_run(state, self._told(), self.model)
+        check_same_run(state, self._told(), self._modules())
         begun = len(state["epochs"]) + bool(state["sums"])
         if epochs < begun:
             raise ValueError(
@@ -198,14 +205,4 @@ class Loop:
             self.keeper.kept = state["kept"]
         place = state["ranks"][dist.get_rank() if self.step.together else 0]
         self.draws.load_state_dict(place["draws"])
-        restore_random_state(place["random"], self._generators())
-
-
-def _check_schedule(lr_schedule: LRScheduler | None, lr_every: str) -> None:
-    if lr_every not in ("epoch", "step"):
-        raise ValueError(f"lr_every must be 'epoch' or 'step'; got {lr_every!r}.")
-    if isinstance(lr_schedule, ReduceLROnPlateau):
-        raise TypeError(
-            "lr_schedule must step by count; got ReduceLROnPlateau, which waits for a number. "
-            "Step it yourself: after_epoch=lambda epoch: schedule.step(epoch.error)."
-        )
+        restore_random_state(place["random"])

@@ -11,23 +11,25 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from .._checks import check_positive
 from ..criteria import Criterion
 from ..measures import dece
 from ..objectives import check_criterion
 from ..scores import nll
 from ._batch_norm import BatchNorm, check_batch_norm, frozen_batch_norm
-from ._batches import Forward, as_predictions, forward_pair, to_device
+from ._batches import Forward, as_predictions, forward_pair, predicted, to_device
 from ._history import Epoch
 from ._interleave import Interleaved
-from ._loop import Every
+from ._loaders import check_loader
+from ._lr_schedule import Every
 from ._meta_classifier import check_gives_logits, features_of, find_classifier, watched
 from ._meta_knowledge import MetaKnowledge
-from ._meta_loop import MetaHistory, MetaLoop, MetaStep
+from ._meta_loop import MetaHistory, MetaLoop
 from ._meta_regulariser import ADAM, MetaOptimiser, MetaRegulariser, watched_value
 from ._parallel import is_parallel, is_sharded, of_all_ranks
-from ._preconditions import check_loader, check_model
+from ._preconditions import check_model
 from ._selection import Selection
-from ._step import Part
+from ._step import Part, Step
 from ._validation import make_validation
 from ._weight import FixedWeight
 
@@ -118,7 +120,11 @@ def fit_meta(
     Bohdal, Yang & Hospedales, "Meta-Calibration: Meta-Learning of Model Calibration Using
     Differentiable Expected Calibration Error", ICML workshop 2021, algorithm 1.
     """
-    check_criterion("fit", fit)
+    criteria = {"fit": check_criterion("fit", fit)}
+    if meta_objective is not None:
+        criteria["meta_objective"] = check_criterion("meta_objective", meta_objective)
+    if inner_lr is not None:
+        check_positive(inner_lr=inner_lr)
     check_batch_norm(batch_norm)
     check_model(model, optimiser)
     together = is_parallel(model)
@@ -136,15 +142,15 @@ def fit_meta(
         class_dim=class_dim,
         ignore_index=ignore_index,
     )
-    check_loader("train_loader", train_loader, together=together)
-    check_loader("meta_loader", meta_loader, together=together)
+    check_loader("train_loader", train_loader, together=together, ignore_index=ignore_index)
+    check_loader("meta_loader", meta_loader, together=together, ignore_index=ignore_index)
     fit = of_all_ranks(fit, together)
-    step = MetaStep(model, optimiser, autocast=autocast, clip=clip, meta=meta)
+    step = Step(model, optimiser, autocast=autocast, clip=clip, taught=[meta])
     unseen = [True]  # until the first batch has shown that the classifier gives the logits
 
     def read(batch: Any) -> tuple[Tensor, Tensor, Tensor]:
         with watched(layer) as calls:
-            logits, labels = forward(model, to_device(batch, step.device))
+            logits, labels = predicted(forward, model, to_device(batch, step.device))
         features = features_of(calls, name)
         if unseen:
             check_gives_logits(calls, logits, name)
@@ -184,6 +190,8 @@ def fit_meta(
         step,
         Interleaved(train_loader, meta_loader if learns else None),
         parts_of,
+        meta=meta,
+        criteria=criteria,
         weight=FixedWeight(float(leak)) if learns else None,
         lr_schedule=lr_schedule,
         lr_every=lr_every,

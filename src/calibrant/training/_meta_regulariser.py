@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from .._checks import check_callable
 from ..criteria import Criterion
 from ..measures import dece
+from ..objectives import check_criterion
 from ..predictions import Predictions
 from ..scores import nll
 from ._meta_classifier import trained_parameters
@@ -95,8 +95,8 @@ class MetaRegulariser:
         self._simulated = SimulatedStep(
             classifier,
             self.knowledge,
-            fit=of_all_ranks(check_callable("fit", fit), together),
-            objective=of_all_ranks(check_callable("objective", objective), together),
+            fit=of_all_ranks(check_criterion("fit", fit), together),
+            objective=of_all_ranks(check_criterion("objective", objective), together),
             together=together,
             class_dim=class_dim,
             ignore_index=ignore_index,

@@ -13,7 +13,7 @@ from ..predictions import Predictions
 from ._batches import as_predictions
 from ._meta_knowledge import Coefficients, MetaKnowledge
 from ._parallel import of_all_ranks
-from ._step import _check_on_graph
+from ._sound_loss import check_on_graph
 
 Batch = tuple[Tensor, Tensor]
 """What the classifier is given for some samples, and their labels."""
@@ -74,7 +74,7 @@ class SimulatedStep:
             stepped = {name: (own[name] - lr * slope[name]).requires_grad_() for name in own}
             # Plain autograd here, not a transform: the kernels may compute, and it is faster.
             loss = self.objective(self._predict(stepped, meta_batch))
-            _check_on_graph(loss)
+            check_on_graph(loss)
             slopes = torch.autograd.grad(loss, list(stepped.values()))
             by_parameters = self._mean_over_ranks(dict(zip(stepped, slopes, strict=True)))
             (gradients,) = pull_back({name: -lr * by_parameters[name] for name in own})

@@ -13,19 +13,37 @@ from ..criteria._ranks import _AcrossRanks
 from ..objectives import Penalised
 
 
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model that `torch.compile` was given; any other as it is."""
+    # By the name of its part, since the class is slow to import.
+    while isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
+        model = inner
+    return model
+
+
 def is_parallel(model: nn.Module) -> bool:
-    """Whether several processes train this model together."""
+    """Whether several processes train this model together, compiled or not."""
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return False
     # Slow to import, and needed by nobody who trains in one process.
     from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 
-    return isinstance(model, DistributedDataParallel | FullyShardedDataParallel | FSDPModule)
+    kinds = DistributedDataParallel | FullyShardedDataParallel | FSDPModule
+    return isinstance(unwrapped(model), kinds)
 
 
 def is_sharded(model: nn.Module) -> bool:
     """Whether a process holds only its share of the parameters."""
-    return is_parallel(model) and not isinstance(model, DistributedDataParallel)
+    return is_parallel(model) and not isinstance(unwrapped(model), DistributedDataParallel)
+
+
+def has_flat_shards(model: nn.Module) -> bool:
+    """Whether it is in shards that do not tell the norm of the whole, as those of FSDP1."""
+    if not is_sharded(model):
+        return False
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    return isinstance(unwrapped(model), FullyShardedDataParallel)
 
 
 def of_all_ranks(criterion: Criterion, together: bool) -> Criterion:
@@ -73,4 +91,12 @@ def is_first() -> bool:
 
 def unsynchronised(model: nn.Module) -> AbstractContextManager[Any]:
     """Gradients are summed locally inside, to be exchanged by a later backward pass."""
-    return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
+    model = unwrapped(model)
+    if not isinstance(model, DistributedDataParallel):
+        return nullcontext()
+    if model.static_graph:
+        raise ValueError(
+            "model must be wrapped without static_graph where a step has several backward passes; "
+            "got static_graph=True. Leave it out; in fit_interleaved concatenate=True takes one."
+        )
+    return model.no_sync()

@@ -41,11 +41,21 @@ def restore_random_state(state: State, generators: Iterable[Generator] = ()) -> 
 
 def generators_of(loader: object) -> list[Generator]:
     """The generators a loader draws its order from, each once."""
-    batch_sampler = getattr(loader, "batch_sampler", None)
-    sampler = getattr(loader, "sampler", None)
-    places = (loader, sampler, batch_sampler, getattr(batch_sampler, "sampler", None))
-    found = (getattr(place, "generator", None) for place in places)
+    found = (getattr(place, "generator", None) for place in (loader, *samplers_of(loader)))
     return list({id(own): own for own in found if isinstance(own, Generator)}.values())
+
+
+def samplers_of(loader: object) -> list[object]:
+    """Whatever a loader takes its order from, and whatever that takes it from in turn."""
+    found: dict[int, object] = {}
+    inside = [loader]
+    for part in inside:  # which grows on the way
+        for name in ("batch_sampler", "sampler"):
+            sampler = getattr(part, name, None)
+            if sampler is not None and id(sampler) not in found:
+                found[id(sampler)] = sampler
+                inside.append(sampler)
+    return list(found.values())
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf, isnan
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..criteria import Criterion, name_of, top_label
@@ -43,7 +44,8 @@ def select(
     - `relative`: whether that is a share of the baseline. By default it is a difference: at a
       baseline of 80%, a margin of 0.015 allows all above 78.5%, and above 78.8% if relative.
 
-    Of equal errors the more accurate wins, then the first. `ValueError` if all lose too much.
+    Of equal errors the more accurate wins, then the first. What is not a number is worse than any
+    number. `ValueError` if all lose too much.
 
     >>> from types import SimpleNamespace as Run
     >>> runs = [Run(accuracy=0.80, error=0.09), Run(accuracy=0.79, error=0.04),
@@ -56,14 +58,21 @@ def select(
     """
     rule = Selection(margin=margin, relative=relative, baseline=baseline)
     all_of_them = list(candidates)
+    if not all_of_them:
+        raise ValueError("candidates must hold at least one to choose; got none.")
+    best = max(map(_accuracy, all_of_them))
+    if best == -inf:
+        raise ValueError(
+            "some candidate must have an accuracy that is a number; got nan for all "
+            f"{len(all_of_them)}. Check the validation data for missing values."
+        )
     allowed = rule.allowed(all_of_them)
     if not allowed:
-        best = max((float(each.accuracy) for each in all_of_them), default=float("nan"))
         raise ValueError(
             f"some candidate must keep an accuracy above {rule.least(all_of_them):.4f}; got "
             f"{len(all_of_them)}, at best {best:.4f}. Widen margin, or keep the baseline."
         )
-    return _lowest(allowed)
+    return min(allowed, key=_by_error)
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ class Selection:
 
     def least(self, candidates: Sequence[Candidate]) -> float:
         """The accuracy a candidate must be above."""
-        best = max((float(each.accuracy) for each in candidates), default=0.0)
+        best = max(map(_accuracy, candidates), default=0.0)
         baseline = best if self.baseline is None else self.baseline
         return baseline * (1 - self.margin) if self.relative else baseline - self.margin
 
@@ -115,12 +124,14 @@ class Selection:
         """The candidates that keep enough accuracy."""
         least = self.least(candidates)
         # The hair keeps a loss of exactly the margin out, whichever way it is rounded.
-        return [each for each in candidates if float(each.accuracy) > least + 1e-9]
+        return [each for each in candidates if _accuracy(each) > least + 1e-9]
 
     def best(self, epochs: Sequence[Chosen]) -> Chosen:
         """The epoch to keep."""
         allowed = self.allowed(epochs)
-        return _lowest(allowed) if allowed else min(epochs, key=lambda each: _by_error(each)[::-1])
+        if allowed:
+            return min(allowed, key=_by_error)
+        return min(epochs, key=lambda each: _by_error(each)[::-1])
 
     def possible(self, epochs: Sequence[Chosen]) -> list[Chosen]:
         """The epochs that may yet turn out best, whatever later epochs are like.
@@ -130,14 +141,16 @@ class Selection:
         """
         front: list[Chosen] = []
         for each in sorted(epochs, key=_by_error):  # the sort is stable: first come, first kept
-            if not front or float(each.accuracy) > float(front[-1].accuracy):
+            if not front or _accuracy(each) > _accuracy(front[-1]):
                 front.append(each)
         return self.allowed(front) or front[-1:]
 
 
 def _by_error(candidate: Candidate) -> tuple[float, float]:
-    return float(candidate.error), -float(candidate.accuracy)
+    error = float(candidate.error)
+    return inf if isnan(error) else error, -_accuracy(candidate)
 
 
-def _lowest(candidates: Sequence[Chosen]) -> Chosen:
-    return min(candidates, key=_by_error)
+def _accuracy(candidate: Candidate) -> float:
+    accuracy = float(candidate.accuracy)
+    return -inf if isnan(accuracy) else accuracy

@@ -1,6 +1,7 @@
 """Keep a slice of the training set from the likelihood, to judge calibration on."""
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import torch
@@ -42,12 +43,19 @@ def split_for_calibration(
             f"fraction must leave samples on both sides; got {fraction!r} of {n} samples. "
             "The papers hold out 0.1."
         )
-    shuffled = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    shuffled = torch.randperm(n, generator=torch.Generator().manual_seed(_whole(seed)))
     if labels is not None:
         shuffled = _spread(shuffled, torch.as_tensor(labels), n)
     majority = shuffled[held_out:]
     indexed: Any = dataset
     return Subset(indexed, majority.tolist()), Subset(indexed, shuffled[:held_out].tolist())
+
+
+def _whole(seed: int) -> int:
+    try:
+        return index(seed)  # NumPy's whole numbers are welcome too
+    except TypeError:
+        raise TypeError(f"seed must be a whole number; got {seed!r}.") from None
 
 
 def _spread(shuffled: Tensor, labels: Tensor, n: int) -> Tensor:

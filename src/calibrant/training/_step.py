@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from math import isfinite
+from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +12,9 @@ from torch.optim import Optimizer
 
 from ._batch_norm import Buffers
 from ._batches import precision
-from ._parallel import all_agree, gathered, is_parallel, unsynchronised
+from ._parallel import has_flat_shards, is_parallel, unsynchronised
 from ._preconditions import device_of
+from ._sound_loss import check_finite, check_on_graph
 
 Part = Callable[[], tuple[Tensor, Mapping[str, Tensor]]]
 """A forward pass: the loss to descend, and the values to report by name."""
@@ -27,6 +29,9 @@ class Step:
     A loss or a gradient that is not finite stops training before the optimiser sees it, and
     running statistics are put back to before the step. In float16 a gradient may overflow: the
     scaler leaves out such a step and lowers its scale.
+
+    - `taught`: what forward passes teach, with `state_dict` and `load_state_dict`: a step that
+      fails has taught it nothing.
     """
 
     def __init__(
@@ -36,11 +41,21 @@ class Step:
         *,
         autocast: torch.dtype | None,
         clip: float | None,
+        taught: Sequence[Any] = (),
     ) -> None:
+        if not (autocast is None or isinstance(autocast, torch.dtype)):
+            raise TypeError(
+                f"autocast must be torch.bfloat16, torch.float16 or None; got {autocast!r}."
+            )
         if clip is not None and not clip > 0:
             raise ValueError(f"clip must be above 0, a norm of the gradient; got {clip!r}.")
+        if clip is not None and has_flat_shards(model):
+            raise ValueError(
+                "clip must be None under FullyShardedDataParallel, each of whose processes knows "
+                f"the norm of its own shards alone; got {clip!r}. Use fully_shard instead."
+            )
         self.model, self.optimiser, self.clip = model, optimiser, clip
-        self.autocast = autocast
+        self.autocast, self.taught = autocast, taught
         self.device = device_of(model)
         self.together = is_parallel(model)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=autocast == torch.float16)
@@ -50,6 +65,7 @@ class Step:
     def __call__(self, parts: Sequence[Part], at: str) -> dict[str, float]:
         """Take the step and return the value of each loss; `at` says when, should it fail."""
         self._buffers.keep()
+        known = [deepcopy(each.state_dict()) for each in self.taught]
         self.optimiser.zero_grad(set_to_none=True)
         values: dict[str, Tensor] = {}
         try:
@@ -58,7 +74,7 @@ class Step:
                 with nullcontext() if last else unsynchronised(self.model):
                     with precision(self.device, self.autocast):
                         loss, told = part()
-                    _check_on_graph(loss)
+                    check_on_graph(loss)
                     self.scaler.scale(loss).backward()
                 values |= told
             self.scaler.unscale_(self.optimiser)
@@ -68,6 +84,8 @@ class Step:
             self._check_finite(numbers, at)
         except BaseException:
             self._buffers.restore()
+            for each, before in zip(self.taught, known, strict=True):
+                each.load_state_dict(before)
             self.optimiser.zero_grad(set_to_none=True)
             raise
         if self.clip is not None:
@@ -88,23 +106,4 @@ class Step:
         watched = dict(numbers)
         if self.scaler.is_enabled():
             del watched["gradient"]
-        found = [(name, value) for name, value in watched.items() if not isfinite(value)]
-        # One process that stops alone would leave the others waiting.
-        if not all_agree(not found, self.together, self.device):
-            everyone = [each for told in gathered(found, self.together) for each in told]
-            name, value = min(everyone, key=lambda each: each[0] == "gradient")  # a loss first
-            what = "the gradient" if name == "gradient" else f"the {name} loss"
-            raise FloatingPointError(
-                f"{what} must be finite; got {value} at {at}. The model and its optimiser are as "
-                "they were before this step. Check the batch for missing values, or lower the "
-                "learning rate."
-            )
-
-
-def _check_on_graph(loss: Tensor) -> None:
-    if not loss.requires_grad:
-        raise ValueError(
-            "a loss must depend on the parameters of the model through something differentiable; "
-            "got one without a gradient. Accuracy and hard counts cannot be trained on; for a "
-            "calibration loss take top_label(esd) or soft_binned_ece."
-        )
+        check_finite(watched, at, together=self.together, device=self.device)

@@ -1,6 +1,7 @@
 """The price of miscalibration: a number, or something that sets it as training goes."""
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
@@ -76,21 +77,18 @@ def as_weight(weight: float | Weight) -> Weight:
             f"weight must be made before it is passed; got the class {weight.__name__}. "
             f"Pass {weight.__name__}()."
         )
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        if not isinstance(weight, Weight):
-            raise TypeError(
-                "weight must be a number, or have value, update, state_dict and load_state_dict; "
-                f"got {type(weight).__name__}."
-            )
+    if isinstance(weight, Weight):
         return weight
-    if not 0 <= weight < float("inf"):
+    number: Any = weight  # NumPy's numbers are welcome too
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise TypeError(
+            "weight must be a number, or have value, update, state_dict and load_state_dict; "
+            f"got {type(number).__name__}."
+        )
+    price = float(number)
+    if not 0 <= price < float("inf"):
         raise ValueError(
-            f"weight must be finite and not negative; got {weight!r}. "
+            f"weight must be finite and not negative; got {number!r}. "
             "The ESD paper searches 0.2 to 10."
         )
-    return FixedWeight(weight)
-
-
-def kind_of(weight: Weight) -> float | str:
-    """A weight as a checkpoint tells it from others: a number, or the name of its class."""
-    return weight.value if isinstance(weight, FixedWeight) else type(weight).__name__
+    return FixedWeight(price)

@@ -9,7 +9,7 @@ from ._adult import FILES as ADULT_FILES
 from ._adult import read_adult
 from ._cifar import read_cifar
 from ._dataset import Dataset, Source
-from ._folders import read_class_list, read_image_folders
+from ._folders import CLASSES, imagenet100, read_image_folders
 from ._idx import read_idx_pair
 from ._texts import TEXTS
 
@@ -36,10 +36,8 @@ def _cifar100(folder: Path, part: str) -> Samples:
 
 
 def _imagenet100(folder: Path, part: str) -> Samples:
-    root = folder / "imagenet100"
-    return read_image_folders(
-        root / {"train": "train", "test": "val"}[part], read_class_list(root / "classes.txt")
-    )
+    root, classes = imagenet100(folder)
+    return read_image_folders(root / {"train": "train", "test": "val"}[part], classes)
 
 
 def _idx_files(folder: str) -> dict[str, tuple[str, ...]]:
@@ -133,7 +131,7 @@ IMAGES: dict[str, Dataset[Samples]] = {
         "imagenet100",
         classes=100,
         sizes=(117_000, 13_000, 5_000),
-        files={"train": ("imagenet100/classes.txt",), "test": ("imagenet100/classes.txt",)},
+        files={"train": (CLASSES,), "test": (CLASSES,)},
         read=_imagenet100,
         model="resnet18-imagenet",
         augmentation=ResizedCrop(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), flip=True),

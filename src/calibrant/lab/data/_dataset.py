@@ -1,5 +1,6 @@
 """What there is to know about a data set before any of it is read."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,6 @@ class Dataset(Generic[Content]):
             return self.advice or "Put it there."
         urls = ", ".join(source.url for source in self.sources)
         return (
-            f"Where there is a network call download({self.name!r}, {str(folder)!r}); "
-            f"elsewhere put there what {urls} holds."
+            f"Where there is a network: calibrant study data {self.name} --data "
+            f"{shlex.quote(str(folder))}; elsewhere put there what {urls} holds."
         )

@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+import zlib
 from pathlib import Path
 
 
@@ -39,9 +40,7 @@ def contents(path: Path) -> bytes:
         if path.suffix == ".xz":
             return lzma.decompress(path.read_bytes())
         return path.read_bytes()
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, OSError) as error:
-        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
-            raise
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise ValueError(
             f"{path} must be a whole {path.suffix} file; could not be unpacked: {error}. "
             "Fetch it again."

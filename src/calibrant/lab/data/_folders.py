@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from .._samples import Samples
+from ._files import found, text
 
+CLASSES = "imagenet100/classes.txt"
 ENDINGS = {".jpeg", ".jpg", ".png", ".bmp", ".webp"}
 
 
@@ -55,9 +57,15 @@ def read_image_folders(
     return Samples(inputs, torch.tensor(labels))
 
 
+def imagenet100(folder: Path) -> tuple[Path, list[str]]:
+    """The folder of ImageNet-100, which may be the one that is given, and its classes."""
+    path = found(folder, CLASSES).absolute()
+    return path.parent, read_class_list(path)
+
+
 def read_class_list(path: Path) -> list[str]:
     """Names of class folders, the first word of each line."""
-    names = [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
+    names = [line.split()[0] for line in text(path).splitlines() if line.strip()]
     if len(set(names)) != len(names) or not names:
         raise ValueError(
             f"{path} must name each class once; got {len(names)} lines and {len(set(names))} names."

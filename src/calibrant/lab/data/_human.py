@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,11 @@ from ._files import found
 FILE = "cifar10/human-labels.npz"
 
 
+def has_human_labels(folder: Path) -> bool:
+    """Whether what people said lies in the folder; nothing of it is read."""
+    return _file(folder) is not None
+
+
 def read_human_labels(folder: Path) -> Tensor:
     """The share of people who gave each class to each test image, of shape (10,000, 10).
 
@@ -22,16 +28,20 @@ def read_human_labels(folder: Path) -> Tensor:
 
     Peterson et al., "Human Uncertainty Makes Classification More Robust", ICCV 2019.
     """
+    path = _file(folder)
+    if path is None:
+        raise FileNotFoundError(
+            f"{folder / FILE} must be there for human labels; it is not. Put there "
+            "cifar10h-probs.npy from https://github.com/jcpeterson/cifar-10h"
+        )
+    return _shares(path)
+
+
+def _file(folder: Path) -> Path | None:
     for name in (FILE, "cifar10h-counts.npy", "cifar10h-probs.npy"):
-        try:
-            path = found(folder, name)
-        except FileNotFoundError:
-            continue
-        return _shares(path)
-    raise FileNotFoundError(
-        f"{folder / FILE} must be there for human labels; it is not. Put there "
-        "cifar10h-probs.npy from https://github.com/jcpeterson/cifar-10h"
-    )
+        with suppress(FileNotFoundError):
+            return found(folder, name)
+    return None
 
 
 def _shares(path: Path) -> Tensor:

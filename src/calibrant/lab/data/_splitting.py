@@ -59,6 +59,6 @@ def _read(path: Path, about: dict[str, object]) -> tuple[Tensor, Tensor]:
             raise ValueError(
                 f"{path} must be the split of this data; its {name} is {theirs.get(name)!r} and "
                 f"here it is {ours!r}. The data have changed, or are in another order: name "
-                "another folder for splits."
+                "another folder for splits, which a study has in its store."
             )
     return parts["train"], parts["validation"]

@@ -6,7 +6,7 @@ from typing import Any
 from ...evaluation import cohens_d
 from .._plan import Plan, Rows
 from .._study import Study
-from .._values import figures_of, value_of
+from .._values import figures_of, spread_of
 from ._panels import NAMES, legend, panels, rows_on_test
 
 
@@ -45,19 +45,33 @@ def frontier(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[st
 
 
 def bars(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[str]) -> Any:
-    column = study.columns[study.figure_settings["column"]]
-    figure, axes = panels(pyplot, 1, len(data))
+    """A column of every arm as a bar with its spread, and below it the mean of another."""
+    height, under = (study.columns[study.figure_settings[key]] for key in ("column", "under"))
+    size = (max(5.0, 0.5 * len(study.arms)), 3.8)
+    figure, axes = panels(pyplot, 1, len(data), size)
     drawn = False
     for (axis,), own in zip(axes, data, strict=True):
-        for label, found in rows_on_test(study, current, rows, own):
-            values = [v for v in (value_of(column, row) for row in found) if v is not None]
+        names: list[str] = []
+        for label in study.arms:
+            trials = current.finals.get((own, label), [])
+            values, below = (list(figures_of(c, trials, rows).values()) for c in (height, under))
             if not values:
                 continue
-            drawn, mean = True, fmean(values)
-            spread = (fmean([(v - mean) ** 2 for v in values]) / max(len(values) - 1, 1)) ** 0.5
-            axis.bar(label, mean, yerr=spread)
-        axis.set(ylabel="ECE, %", title=own)
-        axis.tick_params("x", rotation=60)
+            drawn, place = True, len(names)
+            axis.bar(place, fmean(values), yerr=spread_of(values, study.spread), color="C0")
+            axis.annotate(
+                f"{fmean(below):.1f}",
+                (place, 0),
+                (0, -4),
+                textcoords="offset points",
+                ha="center",
+                va="top",
+                fontsize="x-small",
+            )
+            names.append(label)
+        axis.set(ylabel=f"{study.figure_settings['column']}, %", title=own)
+        axis.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor")
+        axis.tick_params("x", length=0, pad=14)
     return figure if drawn else None
 
 

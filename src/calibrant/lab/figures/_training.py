@@ -3,7 +3,8 @@
 from statistics import fmean
 from typing import Any
 
-from .._plan import Plan, Rows, setting_of
+from .._diverged import error_of
+from .._plan import Plan, Rows, baseline_row, setting_of
 from .._study import Study
 from ._panels import legend, panels, rows_on_test
 
@@ -45,8 +46,30 @@ def settings(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[st
         axis.plot([x for x, _ in points], [100 * y for _, y in points], "o-", label=label)
         axis.set(xlabel=setting, ylabel=f"{column} on validation data, %", title=own)
         axis.set_xscale("log")
+        alike = (own_trials for key, own_trials in found.items() if key[::2] == (own, setting))
+        tried = sorted({setting_of(t, setting) for trials in alike for t in trials})
+        axis.set_xticks(tried, [f"{x:g}" for x in tried], rotation=90, fontsize="x-small")
+        axis.set_xticks([], minor=True)
         legend(axis)
+    if study.figure_settings.get("threshold"):
+        for line, own in zip(axes, data, strict=True):
+            for axis in line:
+                _threshold(axis, study, own, current, rows)
     return figure
+
+
+def _threshold(axis: Any, study: Study, data: str, current: Plan, rows: Rows) -> None:
+    """A line at the accuracy below which nothing is chosen, once the baseline has run."""
+    rule = study.rule
+    assert rule is not None
+    assert rule.baseline is not None
+    row = baseline_row(data, rule.baseline, rows, current)
+    if row is None or error_of(row) is not None:
+        return
+    accuracy = row["validation"]["none"]["accuracy"]
+    least = accuracy * (1 - rule.margin) if rule.relative else accuracy - rule.margin
+    axis.axhline(100 * least, color="grey", linestyle="--", linewidth=1, label="threshold")
+    legend(axis)
 
 
 def cost(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[str]) -> Any:

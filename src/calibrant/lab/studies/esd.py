@@ -308,7 +308,7 @@ FIGURE_5 = Study(
     rule=RULE,
     budgets={"paper": PAPER_BUDGET, "quick": QUICK},
     figure="settings",
-    figure_settings={"settings": ("weight",), "column": "accuracy"},
+    figure_settings={"settings": ("weight",), "column": "accuracy", "threshold": True},
 )
 SHIFTED = {"shift": (1, 2, 3, 4, 5)}
 FIGURE_6 = Study(

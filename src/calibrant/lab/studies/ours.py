@@ -51,7 +51,11 @@ OBJECTIVES = Study(
     paper="All three papers",
     place="",
     arms=ARMS,
-    columns=COLUMNS,
+    columns={
+        **COLUMNS,
+        "NLL by people": Column("nll", split="people"),
+        "ECE by people": Column("ece20", split="people"),
+    },
     spread="std",
     rule=RULE,
     note=NOTE,
