@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 import torch
+from logit_ways import ways_to_the_logits
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.testing import assert_close
@@ -310,21 +311,6 @@ def test_equal_rows_are_tied_however_they_lie(
     assert_close(loss.detach(), metric)
     loss.backward()
     assert len(written) > 1
-
-
-def ways_to_the_logits(loss: Tensor, logits: Tensor) -> list[str]:
-    """The nodes that give the logits a gradient each."""
-    ways, left, seen = [], [loss.grad_fn], set()
-    while left:
-        node = left.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        for following, _ in node.next_functions:
-            if getattr(following, "variable", None) is logits:
-                ways.append(node.name())
-            left.append(following)
-    return ways
 
 
 @pytest.mark.parametrize(

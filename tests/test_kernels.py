@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from logit_ways import ways_to_the_logits
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -309,21 +310,6 @@ def test_many_gradients_at_once_are_as_many_gradients(small: tuple[Tensor, Tenso
         return [*torch.vmap(pull_back)(every), *pull_back(every, is_grads_batched=True)]
 
     assert_close(found(), by_definition(found))
-
-
-def ways_to_the_logits(loss: Tensor, logits: Tensor) -> list[str]:
-    """The nodes that give the logits a gradient each."""
-    ways, left, seen = [], [loss.grad_fn], set()
-    while left:
-        node = left.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        for following, _ in node.next_functions:
-            if getattr(following, "variable", None) is logits:
-                ways.append(node.name())
-            left.append(following)
-    return ways
 
 
 @pytest.mark.parametrize("rank_first", [False, True])

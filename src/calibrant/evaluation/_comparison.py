@@ -35,7 +35,7 @@ COMPARED: dict[str, Criterion] = {
 _BIASED = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error")
 
 # How far two models can be apart; the errors of a ray say so themselves.
-_FURTHEST = {"accuracy": 1.0, "brier": 2.0, "ks_error": 1.0, "esd": 1.0}
+_FURTHEST = {"accuracy": 1.0, "brier": 2.0, "esd": 1.0}
 
 # Last digits that two ways of computing one value may differ by.
 _ROUNDED = 8

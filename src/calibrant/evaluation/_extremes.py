@@ -6,9 +6,6 @@ from torch import Tensor
 
 from ._resampled import Events
 
-# Standard errors from zero beyond which the gap of a lone bin is believed.
-SEEN = 1.5
-
 
 def in_few_bins(events: Events, cell: Int[Tensor, " n"], cells: int) -> Float[Tensor, " n"]:
     r"""The expected gaps, or a few bins alone where these explain the gaps better.

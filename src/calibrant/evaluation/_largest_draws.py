@@ -10,8 +10,10 @@ from torch import Tensor
 from ..measures._binned import assign_bins
 from ._bin_totals import by_width
 from ._binned_draws import BinnedDraws, largest_gap
-from ._extremes import SEEN
 from ._resampled import AlongRay, Events
+
+# Standard errors from zero beyond which a bin's own gap is believed.
+_SEEN = 1.5
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class LargestGapDraws(AlongRay):
         )
         # A bin that is never wrong says little about how often it might be.
         chance = (confidence + expected).clamp(0.01, 0.99)
-        stands_out = gap.square() > SEEN**2 * chance * (1 - chance) / count
+        stands_out = gap.square() > _SEEN**2 * chance * (1 - chance) / count
         return count, confidence, torch.where(stands_out, gap, expected)
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:

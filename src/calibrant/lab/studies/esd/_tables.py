@@ -1,95 +1,22 @@
-"""Tables and figures of Yoon et al., "ESD", ICLR 2023. Values, no logic."""
+"""Tables of Yoon et al., "ESD", ICLR 2023. Values."""
 
-from .._study import Arm, Budget, Claim, Column, Rule, Stage, Study, published
-from .._trial import Settings
-
-PAPER = 'Yoon et al., "ESD", ICLR 2023'
-
-# Section 5.2 and its footnotes 2 and 3.
-WEIGHTS = (0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
-WIDTHS = (0.2, 0.4, 0.6, 0.8)
-TEMPERATURES = (0.0001, 0.001, 0.01, 0.1)
-RULE = Rule(column="ece20", margin=0.015, baseline="NLL (baseline)")
-NOTE = (
-    "The published weights belong to the root of ESD, which is what the authors' code descends. "
-    "MMCE and SB-ECE are rooted as well; SB-ECE is label-binned. The paper does not say which "
-    "epoch it reports; here it is the last. Loss of accuracy is counted in points."
-)
-
-WEIGHT = Stage("weight", WEIGHTS)
-MMCE = {"procedure": "interleaved", "calibration": "mmce", "weight": 1.0}
-MMCE |= {"calibration_settings": {"bandwidth": 0.4}}
-SB_ECE = {"procedure": "interleaved", "calibration": "soft_label_binned_ece", "weight": 1.0}
-SB_ECE |= {"calibration_settings": {"temperature": 0.01}}
-ESD = {"procedure": "interleaved", "calibration": "rooted_esd", "weight": 1.0}
-ARMS = {
-    "NLL (baseline)": Arm(),
-    "+MMCE": Arm(MMCE, (WEIGHT, Stage("calibration_settings.bandwidth", WIDTHS))),
-    "+SB-ECE": Arm(SB_ECE, (WEIGHT, Stage("calibration_settings.temperature", TEMPERATURES))),
-    "+ESD (ours)": Arm(ESD, (WEIGHT,)),
-}
-COLUMNS = {
-    "Acc.": Column("accuracy"),
-    "ECE": Column("ece20"),
-    "ECE after TS": Column("ece20", after="temperature"),
-    "Acc. after VS": Column("accuracy", after="vector"),
-    "ECE after VS": Column("ece20", after="vector"),
-}
-
-# AdamW, batch 512, 250 epochs; no schedule of the rate is mentioned and the code has none.
-SETTINGS = {
-    "optimiser": "adamw",
-    "lr": 1e-3,
-    "weight_decay": 1e-2,
-    "schedule": "constant",
-    "batch": 512,
-    "epochs": 250,
-    "recalibrators": ("temperature", "vector"),
-    "precision": "bfloat16",
-}
-BY_DATA: dict[str, Settings] = {
-    "mnist": {"precision": "float32"},
-    "imagenet100": {"weight_decay": 1e-4, "epochs": 90},
-    "snli": {"lr": 1e-5, "epochs": 15, "model_settings": {"folder": "bert-base-uncased"}},
-    "anli": {"lr": 1e-5, "epochs": 15, "model_settings": {"folder": "roberta-base"}},
-}
-PAIRS = (
-    ("mnist", "lenet5"),
-    ("cifar10", "resnet50"),
-    ("cifar100", "resnet34"),
-    ("imagenet100", "resnet18-imagenet"),
-    ("snli", "encoder"),
-    ("anli", "encoder"),
-)
-PAPER_BUDGET = Budget(PAIRS, seeds=5, settings=SETTINGS, by_data=BY_DATA)
-QUICK_SETTINGS = {**SETTINGS, "schedule": "cosine", "epochs": 30, "flip": True}
-QUICK_GRIDS = {
-    "weight": (0.25, 0.5, 1.0, 2.0),
-    "calibration_settings.bandwidth": (0.2, 0.4),
-    "calibration_settings.temperature": (0.001, 0.01),
-}
-QUICK = Budget(
-    (("cifar10", "resnet18"), ("cifar100", "resnet18")),
-    seeds=3,
-    settings=QUICK_SETTINGS,
-    grids=QUICK_GRIDS,
-)
-# MNIST with the paper's whole grid, which a GPU trains together.
-MNIST = Budget(
-    PAIRS[:1],
-    seeds=5,
-    settings={**SETTINGS, "epochs": 40, "precision": "float32"},
-)
-# The same on two cores, in minutes.
-MINUTES = Budget(
-    PAIRS[:1],
-    seeds=2,
-    settings={**SETTINGS, "schedule": "cosine", "epochs": 3, "precision": "float32"},
-    grids={
-        "weight": (0.6, 2.0),
-        "calibration_settings.bandwidth": (0.4,),
-        "calibration_settings.temperature": (0.01,),
-    },
+from ..._study import Arm, Budget, Claim, Column, Rule, Study, published
+from ._protocol import (
+    ARMS,
+    BY_DATA,
+    COLUMNS,
+    ESD,
+    MINUTES,
+    MNIST,
+    NOTE,
+    PAPER,
+    PAPER_BUDGET,
+    QUICK,
+    QUICK_GRIDS,
+    QUICK_SETTINGS,
+    RULE,
+    SETTINGS,
+    WEIGHT,
 )
 
 TABLE_1 = Study(
@@ -236,110 +163,3 @@ TABLE_3 = Study(
         """),
     },
 )
-
-FIGURE_1 = Study(
-    title="Accuracy and ECE of the training and the test set, epoch by epoch",
-    paper=PAPER,
-    place="Figure 1",
-    arms={"NLL": Arm()},
-    columns={"Acc.": Column("accuracy"), "ECE": Column("ece20")},
-    note="The figure does not say which data; here CIFAR-100.",
-    budgets={
-        "paper": Budget(
-            (("cifar100", "resnet34"),), seeds=1, settings={**SETTINGS, "history_every": 5}
-        ),
-        "quick": Budget(
-            (("cifar100", "resnet18"),), seeds=1, settings={**QUICK_SETTINGS, "history_every": 1}
-        ),
-    },
-    figure="epochs",
-)
-FIGURE_2 = Study(
-    title="ECE by the internal setting of MMCE and SB-ECE",
-    paper=PAPER,
-    place="Figure 2",
-    arms=ARMS,
-    columns=COLUMNS,
-    rule=RULE,
-    budgets={
-        "paper": Budget(
-            (("mnist", "lenet5"), ("cifar10", "resnet50"), ("snli", "encoder")),
-            seeds=5,
-            settings=SETTINGS,
-            by_data=BY_DATA,
-        ),
-        "quick": QUICK,
-    },
-    figure="settings",
-    figure_settings={
-        "settings": ("calibration_settings.bandwidth", "calibration_settings.temperature"),
-        "column": "ece20",
-    },
-)
-FIGURE_3 = Study(
-    title="Cost of one run, and of all that tuning needs",
-    paper=PAPER,
-    place="Figure 3",
-    arms=ARMS,
-    columns=COLUMNS,
-    rule=RULE,
-    budgets={"paper": PAPER_BUDGET, "quick": QUICK},
-    figure="cost",
-)
-FIGURE_4 = Study(
-    title="Cumulative confidence and accuracy, before and after temperature scaling",
-    paper=PAPER,
-    place="Figure 4",
-    arms={"NLL": Arm()},
-    columns={"ECE": Column("ece20"), "ECE after TS": Column("ece20", after="temperature")},
-    budgets={
-        "paper": Budget((("cifar100", "resnet34"),), seeds=1, settings=SETTINGS),
-        "quick": Budget((("cifar100", "resnet18"),), seeds=1, settings=QUICK_SETTINGS),
-    },
-    figure="cumulative",
-    figure_settings={"conditions": ("none", "temperature")},
-)
-FIGURE_5 = Study(
-    title="Accuracy by the weight of calibration",
-    paper=PAPER,
-    place="Figure 5",
-    arms=ARMS,
-    columns=COLUMNS,
-    rule=RULE,
-    budgets={"paper": PAPER_BUDGET, "quick": QUICK},
-    figure="settings",
-    figure_settings={"settings": ("weight",), "column": "accuracy", "threshold": True},
-)
-SHIFTED = {"shift": (1, 2, 3, 4, 5)}
-FIGURE_6 = Study(
-    title="Accuracy and ECE under shift, before and after temperature scaling",
-    paper=PAPER,
-    place="Figure 6",
-    arms=ARMS,
-    columns=COLUMNS,
-    rule=RULE,
-    note="Corruptions are made on the fly with CIFAR-C's constants; they are not its files.",
-    budgets={
-        "paper": Budget(PAIRS[1:3], seeds=5, settings={**SETTINGS, **SHIFTED}),
-        "quick": Budget(
-            (("cifar10", "resnet18"), ("cifar100", "resnet18")),
-            seeds=3,
-            settings={**QUICK_SETTINGS, **SHIFTED},
-            grids=QUICK_GRIDS,
-        ),
-    },
-    figure="shift",
-    figure_settings={"panels": (("Acc.",), ("ECE",), ("ECE after TS",))},
-)
-
-STUDIES = {
-    "esd-table-1": TABLE_1,
-    "esd-table-2": TABLE_2,
-    "esd-table-3": TABLE_3,
-    "esd-figure-1": FIGURE_1,
-    "esd-figure-2": FIGURE_2,
-    "esd-figure-3": FIGURE_3,
-    "esd-figure-4": FIGURE_4,
-    "esd-figure-5": FIGURE_5,
-    "esd-figure-6": FIGURE_6,
-}
