@@ -1,6 +1,7 @@
 """Trials on a Ray cluster; rows come back and are written here, so one disk holds them all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,24 @@ if TYPE_CHECKING:
     from ._runner import RunSettings
 
 
+@contextmanager
+def cluster() -> Iterator[Any]:
+    """Ray, with a cluster for as long as this lasts: starting one takes many seconds.
+
+    One that runs already is joined (`ray start`, or `RAY_ADDRESS`); otherwise one is started here
+    and ends with it. Within another such context it is that context's.
+    """
+    ray = _ray()
+    started = not ray.is_initialized()
+    if started:
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        yield ray
+    finally:
+        if started:
+            ray.shutdown()
+
+
 def run_on_ray(
     trials: Sequence[Trial],
     settings: "RunSettings",
@@ -22,20 +41,15 @@ def run_on_ray(
 ) -> None:
     """Run trials on every machine of the cluster, as many at once as there are workers.
 
-    A cluster that runs already is joined (`ray start`, or `RAY_ADDRESS`); otherwise one is
-    started here. Every machine must find the data in the same folder, and draws the same splits
-    from them. A trial begins only once the row of the one before it in its place is on disk.
+    Every machine must find the data in the same folder, and draws the same splits from them. A
+    trial begins only once the row of the one before it in its place is on disk.
     """
-    ray = _ray()
     gpus = 1 if any(device.startswith("cuda") for device in settings.devices) else 0
-    started = not ray.is_initialized()
-    if started:
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    try:
+    with cluster() as ray:
         remote = ray.remote(num_cpus=settings.threads or 1, num_gpus=gpus)(_run_elsewhere)
         store, waiting = Store(settings.store), list(trials)
         running: list[Any] = []
-        data = None if settings.data is None else str(settings.data)
+        data = None if settings.data is None else str(Path(settings.data).absolute())
         while waiting or running:
             while waiting and len(running) < max(1, settings.workers):
                 trial = pace.next_of(waiting)
@@ -49,16 +63,27 @@ def run_on_ray(
             if not running:
                 break
             finished, running = ray.wait(running, num_returns=1)
-            rows, choices, drawn = ray.get(finished[0])
+            rows, choices, drawn = _answer(ray, finished[0], pace)
             _keep(store, drawn)
             for choice in choices:
                 store.choose(choice.pop("identity"), choice)
             for row in rows:
                 store.append(row)
                 tell(pace.after(row))
-    finally:
-        if started:
-            ray.shutdown()
+
+
+def _answer(ray: Any, finished: Any, pace: "Pace") -> Any:
+    """What a trial sent back, or its own error instead of Ray's pages about it."""
+    try:
+        return ray.get(finished)
+    except ray.exceptions.RayTaskError as wrong:
+        raise wrong.cause from wrong
+    except ray.exceptions.RayError as wrong:
+        raise ChildProcessError(
+            f"a worker of the cluster died, after {pace.done} of {pace.total} trials: "
+            f"{str(wrong).splitlines()[0].rstrip('.')}. What was finished is kept: run the same "
+            "again."
+        ) from wrong
 
 
 def _run_elsewhere(

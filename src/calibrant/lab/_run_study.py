@@ -1,9 +1,9 @@
 """Run a study: tune, write down what was chosen, train the finals, test them."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,19 @@ def run_study(
                 return current
 
 
-def _workers(settings: RunSettings) -> AbstractContextManager[ProcessPoolExecutor | None]:
-    """One set of processes for all rounds: starting them takes seconds."""
-    if settings.engine == Engine.ray or settings.workers == 0:
-        return nullcontext(None)
-    return processes(settings)
+@contextmanager
+def _workers(settings: RunSettings) -> Iterator[ProcessPoolExecutor | None]:
+    """One set of processes, or one cluster, for all rounds: starting them takes seconds."""
+    if settings.engine == Engine.ray:
+        from ._ray import cluster  # Ray, which not every machine has
+
+        with cluster():
+            yield None
+    elif settings.workers == 0:
+        yield None
+    else:
+        with processes(settings) as pool:
+            yield pool
 
 
 def _has_optuna() -> bool:
