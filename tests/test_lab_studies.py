@@ -57,14 +57,18 @@ def test_every_study_holds_together(name: str) -> None:
     study = STUDIES[name]
     for claim in study.claims:
         assert {claim.better, claim.worse} <= study.arms.keys()
-        assert claim.column in study.columns
+        assert set(claim.columns) <= study.columns.keys()
+        assert (claim.better, claim.columns[0]) != (claim.worse, claim.columns[1])
     for data, table in study.published.items():
         assert table.means.keys() <= study.arms.keys(), data
         assert all(len(means) == len(study.columns) for means in table.means.values())
-        has_spread = {all(s is not None for s in own) for own in table.spreads.values()}
-        assert has_spread == {study.spread != "none"}
+        for own in table.spreads.values():
+            for spread, column in zip(own, study.columns.values(), strict=True):
+                # Of temperatures the paper prints the mean alone.
+                printed = study.spread != "none" and column.measure != "temperature"
+                assert (spread is not None) == printed, data
     for column in study.columns.values():
-        assert column.measure in {*COLUMNS, "error", "overconfidence"}
+        assert column.measure in {*COLUMNS, "error", "overconfidence", "temperature"}
         parts = {
             part
             for own in study.budgets.values()
@@ -72,7 +76,13 @@ def test_every_study_holds_together(name: str) -> None:
             if data in DATASETS
             for part in DATASETS[data].files
         }
-        assert column.split in {"test", "validation", "train", "people", *parts}
+        assert column.split in {"test", "validation", "train", "people", "shift", *parts}
+        for budget in study.budgets.values():
+            assert budget.settings.get("shift") or column.split != "shift"
+            assert budget.settings.get("history_every") or "train" not in (
+                column.split,
+                column.over,
+            )
     assert study.figure is None or study.figure in FIGURES
     for panel in study.figure_settings.get("panels", ()):
         assert set(panel) <= study.columns.keys()
@@ -349,6 +359,32 @@ def test_a_claim_may_ask_for_a_share_or_allow_some_points() -> None:
     assert judge(higher, [92.0, 92.1, 92.1], [91.0] * 3).outcome == "confirmed"
 
 
+def test_a_claim_may_hold_one_column_against_another() -> None:
+    """Such as temperature scaling by one error against that by another, of the same runs."""
+    scaled = {"none": 0.09, "temperature": 0.05, "temperature_sb_ece": 0.03}
+    columns = {
+        "ECE": Column("ece20"),
+        "ECE+TS": Column("ece20", after="temperature"),
+        "ECE+TS-SB-ECE": Column("ece20", after="temperature_sb_ece"),
+    }
+    claims = (
+        Claim("ECE+TS-SB-ECE", "plain", "plain", against="ECE+TS"),
+        Claim("ECE", "mmce", "plain", against="ECE+TS"),
+        Claim("ECE", "mmce", "plain", against="ECE+TS", within=1.0),
+    )
+    study = replace(TWO_STAGES, columns=columns, claims=claims)
+    rows: dict[str, Any] = {}
+    while missing := next_trials(rows, study):
+        for trial in missing:
+            more = 0.9 + 0.1 * trial.seed
+            test = {after: {"ece20": error * more} for after, error in scaled.items()}
+            rows[trial.identity] = row(0.9, 0.1) | {"test": test}
+    page = render("two", study, "quick", rows)
+    assert "| ECE+TS-SB-ECE of plain below ECE+TS of plain | confirmed | -2.00 | " in page
+    assert "| ECE of mmce below ECE+TS of plain | refuted | +4.00 | " in page
+    assert "| ECE of mmce is less than 1 points below ECE+TS of plain | confirmed |" in page
+
+
 def rendered(spread: Any) -> str:
     study = replace(
         TWO_STAGES,
@@ -397,6 +433,39 @@ def test_a_column_may_tell_of_people() -> None:
     assert value_of(column, {"test": {"temperature": figures}}) is None
 
 
+def test_a_column_may_be_a_quotient_of_two_splits() -> None:
+    column = Column("ece15", over="train")
+    epochs = [{"train": {"ece15": 0.5}}, {"train": {"ece15": 0.02}}]
+    row = {"test": {"none": {"ece15": 0.06}}, "epochs": epochs}
+    assert value_of(column, row) == pytest.approx(3.0)
+    assert value_of(column, row | {"epochs": []}) is None
+    assert value_of(column, row | {"epochs": [{"train": {"ece15": 0.0}}]}) is None
+
+
+def test_a_temperature_is_told_as_it_is() -> None:
+    row = {"test": {"temperature_ece": {"temperature": 2.3, "ece15": 0.01}}}
+    assert value_of(Column("temperature", after="temperature_ece"), row) == 2.3
+    assert value_of(Column("temperature"), row) is None
+
+
+def test_kept_rows_tell_of_the_last_epoch_what_the_page_tells(tmp_path: Path) -> None:
+    study = replace(
+        TWO_STAGES,
+        columns={"Train ECE": Column("ece20", split="train"), **TWO_STAGES.columns},
+    )
+    rows: dict[str, Any] = {}
+    while missing := next_trials(rows, study):
+        for trial in missing:
+            epochs = [{"epoch": n, "train": {"ece20": 0.1 / (n + 1)}} for n in (0, 4)]
+            rows[trial.identity] = {"identity": trial.identity, **row(0.9, 0.1), "epochs": epochs}
+    write_results("two", study, "quick", rows, tmp_path)
+    kept = {each["identity"]: each for each in read_lines(tmp_path / "two-quick.jsonl")}
+    assert all(len(each["epochs"]) == 1 for each in kept.values())
+    page = render("two", study, "quick", kept)
+    assert "| plain | 2.00 ± 0.00 |" in page
+    assert (tmp_path / "two-quick.md").read_text() == page
+
+
 def test_a_column_of_which_no_row_has_a_figure_is_left_out() -> None:
     people = Column("ece20", split="people")
     study = replace(TWO_STAGES, columns={"People": people, **TWO_STAGES.columns})
@@ -437,8 +506,11 @@ def test_data_sets_that_only_the_paper_has_are_shown_with_its_numbers_alone() ->
     )
 
 
-def test_every_study_that_trains_has_a_quick_budget() -> None:
-    assert all("quick" in study.budgets for study in STUDIES.values() if study.budgets)
+def test_every_study_that_trains_has_a_quick_budget_and_those_of_papers_the_papers_own() -> None:
+    for name, study in STUDIES.items():
+        assert "quick" in study.budgets or not study.budgets
+        if name.startswith(("esd-", "soft-", "meta-")):
+            assert "paper" in study.budgets or not study.budgets
 
 
 def test_spreads_are_those_that_captions_name() -> None:
@@ -479,6 +551,18 @@ def test_published_numbers_are_read_as_they_stand() -> None:
     assert cifar.spreads["+ESD (ours)"] == (0.141, 0.692, 0.089, 0.314, 0.287)
     meta = STUDIES["meta-table-2"].published["cifar100"]
     assert meta.means["M3: Meta-MMCE"] == (26.38, 26.41)
+    scaled = STUDIES["meta-table-1"].published["cifar10"]
+    assert scaled.means["MMCE"] == (5.21, 4.41, 1.27, 2.27)
+    memorised = STUDIES["soft-table-3"].published["cifar10"]
+    assert memorised.means["NLL"] == (2.66, 0.05, 49.82)
+
+
+def test_the_note_counts_lines_of_the_table_as_they_are_printed() -> None:
+    study = STUDIES["soft-table-2"]
+    lines = [line for table in study.published.values() for line in table.means.values()]
+    lower = sum(by_sb_ece < by_nll for *_, by_nll, by_sb_ece in lines)  # type: ignore[operator]
+    assert (lower, len(lines)) == (34, 42)
+    assert f"there are {lower}." in study.note
 
 
 def test_pages_of_stored_results_are_their_rows_rendered() -> None:

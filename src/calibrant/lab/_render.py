@@ -99,10 +99,9 @@ def verdicts(study: Study, data: str, current: Plan, rows: Rows) -> list[Verdict
     """Every claim that our rows can be held against, by the seeds both arms have."""
     found = []
     for claim in study.claims:
-        column = study.columns[claim.column]
         better, worse = (
-            figures_of(column, current.finals.get((data, arm), []), rows)
-            for arm in (claim.better, claim.worse)
+            figures_of(study.columns[column], current.finals.get((data, arm), []), rows)
+            for column, arm in zip(claim.columns, (claim.better, claim.worse), strict=True)
         )
         seeds = sorted(better.keys() & worse.keys())
         if seeds:

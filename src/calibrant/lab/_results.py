@@ -12,7 +12,7 @@ from ._study import Study
 from ._under_shift import shift_means
 
 # Drawn from, and too long to keep beside the figures in every row.
-LONG = ("curves", "history", "epochs")
+LONG = ("curves", "history")
 
 
 def write_results(
@@ -57,8 +57,10 @@ def _without_nulls(rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 def _short(row: Any) -> dict[str, Any]:
-    """The row without what is long; of shift, means over corruptions, which the page tells."""
+    """The row without what is long; the page tells of shift the means, of epochs the last."""
     short = {key: value for key, value in row.items() if key not in LONG}
+    if row.get("epochs"):
+        short["epochs"] = row["epochs"][-1:]
     return short | {"shift": shift_means(row["shift"])} if row.get("shift") else short
 
 

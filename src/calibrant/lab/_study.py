@@ -53,12 +53,14 @@ class Rule:
 class Column:
     """What the table prints.
 
-    - `measure`: a name in `COLUMNS`; `"error"`, 1 less the accuracy; or `"overconfidence"`, mean
-      confidence less the accuracy. `after`: recalibrator.
+    - `measure`: a name in `COLUMNS`; `"error"`, 1 less the accuracy; `"overconfidence"`, mean
+      confidence less the accuracy; or `"temperature"`, of a recalibrator that fits one.
+      `after`: recalibrator.
     - `split`: `"test"`, `"validation"`, `"train"`, judged at the last of the epochs that are kept,
       `"people"`, the test split with what people said for the truth, where they were asked,
       `"shift"`, the mean over corruptions at a `severity`, or over all of them if none is named,
       or a set that comes with the data from elsewhere, such as `"out-of-scope"`.
+    - `over`: another split, by whose figure it is divided; the quotient is printed as it is.
     - `groups`: by name, such as `"sex"`: judged one by one on the test split before recalibration.
       `across`: what is told of them: the highest figure, or how far the highest and the lowest
       are apart.
@@ -67,6 +69,7 @@ class Column:
     measure: str
     after: str = "none"
     split: str = "test"
+    over: str | None = None
     groups: str | None = None
     across: Across = "worst"
     severity: int | None = None
@@ -77,6 +80,7 @@ class Claim:
     """A sentence of the paper that its table is there to support, as something that can fail.
 
     - `column`: in which `better` has the lower figure than `worse`, or the higher if `higher`.
+    - `against`: the column of `worse`, where it is another.
     - `by`: below by at least that share of it, such as 0.4.
     - `within`: instead, that `better` is less than so many points below `worse`.
     """
@@ -87,15 +91,20 @@ class Claim:
     higher: bool = False
     by: float = 0.0
     within: float | None = None
+    against: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        """Of `better` and of `worse`."""
+        return self.column, self.against or self.column
 
     def __str__(self) -> str:
-        if self.within is not None:
-            return (
-                f"{self.column}: {self.better} is less than {self.within:g} points below "
-                f"{self.worse}"
-            )
         way = "above" if self.higher else "below"
         least = f" by {self.by:.0%} or more" if self.by else ""
+        if self.within is not None:
+            way, least = f"is less than {self.within:g} points below", ""
+        if self.against is not None:
+            return f"{self.column} of {self.better} {way} {self.against} of {self.worse}{least}"
         return f"{self.column}: {self.better} {way} {self.worse}{least}"
 
     def excess(self, better: float, worse: float) -> float:

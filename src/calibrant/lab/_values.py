@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ._diverged import error_of
@@ -10,9 +11,12 @@ from ._study import Column, Spread
 from ._trial import Trial
 from ._under_shift import figures_at
 
+# Printed as they are; everything else is a share, printed in hundredths.
+PLAIN = ("nll", "brier", "entropy", "mean_entropy", "temperature")
+
 
 def figures_of(column: Column, trials: Sequence[Trial], rows: Rows) -> dict[int, float]:
-    """A column's figures by seed, as the table prints them: percentages, but for likelihoods."""
+    """A column's figures by seed, as the table prints them: percentages, but for some."""
     found = {}
     for trial in trials:
         value = value_of(column, rows.get(trial.identity, {}))
@@ -25,6 +29,12 @@ def value_of(column: Column, row: Mapping[str, Any]) -> float | None:
     """One figure of one row, or `None` where the row lacks it, as one that diverged does."""
     if error_of(row) is not None:
         return None
+    if column.over is not None:
+        whole, part = (
+            value_of(replace(column, split=split, over=None), row)
+            for split in (column.split, column.over)
+        )
+        return None if whole is None or not part else whole / part
     if column.groups is not None:
         groups = row.get("groups", {}).get(column.groups, {})
         found = [_figure(column.measure, own) for own in groups.values()]
@@ -59,4 +69,4 @@ def _figure(measure: str, figures: Mapping[str, Any]) -> float | None:
     value = figures.get(measure)
     if value is None:
         return None
-    return float(value) if measure in ("nll", "brier", "entropy") else 100 * float(value)
+    return float(value) if measure in PLAIN else 100 * float(value)

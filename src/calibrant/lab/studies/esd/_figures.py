@@ -1,6 +1,6 @@
 """Figures of Yoon et al., "ESD", ICLR 2023. Values."""
 
-from ..._study import Arm, Budget, Column, Study
+from ..._study import Arm, Budget, Claim, Column, Study
 from ._protocol import (
     ARMS,
     BY_DATA,
@@ -89,13 +89,24 @@ FIGURE_5 = Study(
     figure_settings={"settings": ("weight",), "column": "accuracy", "threshold": True},
 )
 SHIFTED = {"shift": (1, 2, 3, 4, 5)}
+UNDER_SHIFT = {
+    "ECE under shift": Column("ece20", split="shift"),
+    "ECE under shift after TS": Column("ece20", after="temperature", split="shift"),
+}
 FIGURE_6 = Study(
     title="Accuracy and ECE under shift, before and after temperature scaling",
     paper=PAPER,
     place="Figure 6",
     arms=ARMS,
-    columns=COLUMNS,
+    columns={**COLUMNS, **UNDER_SHIFT},
     rule=RULE,
+    claims=(
+        *(
+            Claim("ECE under shift", arm, "NLL (baseline)")
+            for arm in ("+MMCE", "+SB-ECE", "+ESD (ours)")
+        ),
+        Claim("ECE under shift after TS", "+ESD (ours)", "NLL (baseline)"),
+    ),
     note="Corruptions are made on the fly with CIFAR-C's constants; they are not its files.",
     budgets={
         "paper": Budget(PAIRS[1:3], seeds=5, settings={**SETTINGS, **SHIFTED}),

@@ -1,6 +1,9 @@
 """Figures of Karandikar et al., "Soft Calibration Objectives", NeurIPS 2021. Values."""
 
-from ..._study import Budget, Study
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..._study import Budget, Claim, Column, Study
 from ._protocol import (
     ARMS,
     CHOSEN,
@@ -21,6 +24,15 @@ SHIFTED = {
     "paper": Budget(CIFAR, seeds=10, settings={**SETTINGS, **SHIFT}),
     "quick": Budget(QUICK_CIFAR, seeds=3, settings={**QUICK_SETTINGS, **SHIFT}, grids=QUICK_GRIDS),
 }
+
+
+def with_shift(columns: Mapping[str, Column], *under: str) -> dict[str, Column]:
+    """Columns, and some of them once more as means over all corruptions and severities."""
+    shifted = {f"{label} under shift": replace(columns[label], split="shift") for label in under}
+    return {**columns, **shifted}
+
+
+TS, TS_SB_ECE = "ECE+TS under shift", "ECE+TS-SB-ECE under shift"
 FIGURE_1 = Study(
     title="Effect of each secondary loss on ECE, as Cohen's d",
     paper=PAPER,
@@ -38,10 +50,14 @@ FIGURE_2 = Study(
     paper=PAPER,
     place="Figure 2",
     arms={"NLL": ARMS["NLL"]},
-    columns=TABLE_2.columns,
+    columns=with_shift(TABLE_2.columns, "ECE+TS", "ECE+TS-SB-ECE"),
     spread="sem",
     rule=RULE,
     note=NOTE,
+    claims=(
+        Claim("ECE+TS-SB-ECE", "NLL", "NLL", against="ECE+TS"),
+        Claim(TS_SB_ECE, "NLL", "NLL", against=TS),
+    ),
     budgets=SHIFTED,
     figure="shift",
     figure_settings={"panels": (("ECE", "ECE+TS", "ECE+TS-SB-ECE"),)},
@@ -96,9 +112,15 @@ FIGURE_7 = Study(
     paper=PAPER,
     place="Figure 7",
     arms=CHOSEN_ARMS,
-    columns=ECE,
+    columns=with_shift(ECE, "ECE", "ECE with TS"),
     rule=RULE,
     note=NOTE,
+    claims=tuple(
+        Claim("ECE under shift", arm, "NLL", against=against)
+        for against in (None, "ECE with TS under shift")
+        for arm in CHOSEN
+        if arm != "NLL"
+    ),
     budgets=SHIFTED,
     figure="shift",
     figure_settings={"panels": (("ECE",), ("ECE with TS",))},
@@ -108,9 +130,14 @@ FIGURE_8 = Study(
     paper=PAPER,
     place="Figure 8",
     arms={label: ARMS[label] for label in ARMS if label.startswith("NLL")},
-    columns=ECE,
+    columns=with_shift(ECE, "ECE"),
     spread="sem",
     rule=RULE,
+    claims=tuple(
+        Claim("ECE under shift", "NLL + S-AvUC", label)
+        for label in ARMS
+        if label.startswith("NLL") and label != "NLL + S-AvUC"
+    ),
     note=f"{NOTE} Here a hundred of its classes, and ImageNet-C's files, which not everyone has.",
     budgets={
         "paper": Budget(
@@ -133,10 +160,13 @@ FIGURE_9 = Study(
     paper=PAPER,
     place="Figure 9",
     arms={fit: ARMS[fit] for fit in PRIMARY},
-    columns=TABLE_2.columns,
+    columns=FIGURE_2.columns,
     spread="sem",
     rule=RULE,
     note=NOTE,
+    claims=tuple(
+        replace(claim, better=fit, worse=fit) for fit in PRIMARY for claim in FIGURE_2.claims
+    ),
     budgets=SHIFTED,
     figure="shift",
     figure_settings=FIGURE_2.figure_settings,
