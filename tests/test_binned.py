@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from calibrant import debiased_ece, ece, label_binned_ece, mce
+from calibrant._tables import PART, events_of
 from calibrant.measures import _order
 from calibrant.measures._binned import assign_bins
 from calibrant.measures._mass_bins import mass_totals
 from calibrant.measures._order import Ascending
-from calibrant.measures._width_bins import PART
 
 
 def members(confidence: Tensor, bins: int, binning: str) -> list[Tensor]:
@@ -90,6 +90,12 @@ def test_debiased_agrees_with_its_definition(drawn: Forecasts, bins: int) -> Non
     assert debiased_ece(confidence, outcome, bins=bins).item() == pytest.approx(expected, abs=1e-8)
 
 
+def sorted_totals(confidence: Tensor, outcome: Tensor, bins: int) -> tuple[Tensor, ...] | None:
+    events = events_of(confidence, outcome, None)
+    assert events is not None
+    return mass_totals(events, bins)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("bins", [1, 2, 15, 100, 3000])
 @pytest.mark.parametrize("ties", [None, 40, 3])
@@ -102,7 +108,7 @@ def test_many_forecasts_are_sorted_into_the_same_bins_of_equal_mass(
     confidence[confidence == 0] *= -1
     outcome = torch.bernoulli(confidence.abs(), generator=rng)
     on_graph = confidence.clone().requires_grad_()
-    assert (mass_totals(confidence, outcome, bins) is None) == (bins > 1000)
+    assert (sorted_totals(confidence, outcome, bins) is None) == (bins > 1000)
     settings: dict[str, Any] = {"bins": bins, "binning": "mass"}
     for measure in (ece, mce, debiased_ece):
         expected = measure(on_graph, outcome, **settings).detach()
@@ -116,7 +122,7 @@ def test_outcomes_between_zero_and_one_count_in_bins_of_equal_mass(
     confidence = torch.rand(2000, generator=rng, dtype=torch.float64)
     for outcome in (torch.full_like(confidence, odd), torch.bernoulli(confidence, generator=rng)):
         outcome[7] = odd
-        assert mass_totals(confidence, outcome, 15) is None
+        assert sorted_totals(confidence, outcome, 15) is None
         on_graph = confidence.clone().requires_grad_()
         expected = ece(on_graph, outcome, binning="mass").detach()
         assert_close(ece(confidence, outcome, binning="mass"), expected)

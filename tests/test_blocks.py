@@ -24,7 +24,8 @@ from calibrant import _tables as tables
 from calibrant._checks import extremes, numbers_of
 from calibrant._tables import as_floats, same_class, squares_of_rows
 from calibrant.criteria import _lifts
-from calibrant.measures import _binned, _width_bins
+from calibrant.measures import _binned, _binned_by_parts
+from calibrant.measures._class_gaps import class_wise_ece
 from calibrant.predictions._rows import log_of
 
 STATISTICS = [
@@ -258,7 +259,7 @@ def test_bins_by_arithmetic_are_those_of_bucketize(
     one = torch.ones((), dtype=dtype)
     near = [torch.nextafter(edges, side * one) for side in (-1, 2)]
     odd = torch.tensor([0.0, 1.0, torch.nan, -5e-4, 1.0005, 5e-324, -0.3, 1.77], dtype=dtype)
-    random = torch.rand(3 * _width_bins.PART, generator=rng, dtype=dtype)
+    random = torch.rand(3 * tables.PART, generator=rng, dtype=dtype)
     confidence = torch.cat([edges, *near, odd, random])
     inner = edges[1:-1].contiguous()
     found = _binned.assign_bins(confidence, bins=bins, binning="width")
@@ -270,14 +271,15 @@ def test_bins_by_arithmetic_are_those_of_bucketize(
 def test_binned_errors_by_parts_are_those_of_the_whole(
     weighted: bool, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    n = 5 * _width_bins.PART + 5
+    n = 5 * tables.PART + 5
     confidence = (torch.rand(n, generator=rng, dtype=torch.float64) * 60).round() / 60
     outcome = torch.bernoulli(confidence**2, generator=rng)
     weights = torch.rand(n, generator=rng, dtype=torch.float64) if weighted else None
     for measure in (ece, partial(ece, norm=2), mce):
         by_parts = measure(confidence, outcome, weights=weights)
         with monkeypatch.context() as patch:
-            patch.setattr(_binned, "_MANY", 10**9)
+            patch.setattr(_binned_by_parts, "MANY", 10**9)
+            patch.setattr(_binned, "MANY", 10**9)
             assert_close(by_parts, measure(confidence, outcome, weights=weights))
 
 
@@ -310,7 +312,7 @@ def test_class_wise_errors_equal_one_class_after_the_other(
         predictions = Predictions(logits, labels)
     criterion = class_wise(partial(ece, **settings))  # type: ignore[arg-type]
     assert isinstance(criterion, _lifts._ClassWise)
-    fast = criterion._at_once(predictions)
+    fast = class_wise_ece(predictions, **settings)  # type: ignore[arg-type]
     assert fast is not None
     close = 1e-12 if dtype == torch.float64 else 5e-7
     assert_close(fast, criterion._one_by_one(predictions), rtol=0, atol=close)

@@ -153,7 +153,7 @@ def brier(predictions: Predictions) -> Float[Tensor, " n"]:
 
     Brier, "Verification of forecasts expressed in terms of probability", 1950.
     """
-    return predictions.sum_of_squares - 2 * predictions.true_prob + 1
+    return predictions.squared_error
 
 
 @_of_rows

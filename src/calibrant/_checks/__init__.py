@@ -23,6 +23,7 @@ from ._settings import check_callable as check_callable
 from ._settings import check_norm as check_norm
 from ._settings import check_positive as check_positive
 from ._tensors import HALF as HALF
+from ._tensors import are_up_to as are_up_to
 from ._tensors import check_tensor as check_tensor
 from ._tensors import extremes as extremes
 from ._tensors import is_plain as is_plain

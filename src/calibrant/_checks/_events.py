@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from ._labels import check_weight_values
-from ._tensors import check_tensor, extremes, is_readable
+from ._tensors import are_up_to, check_tensor, extremes, is_readable
 
 
 def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = None) -> None:
@@ -32,7 +32,7 @@ def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = N
     if weights is not None:
         check_weight_values(weights)
     for name, x in (("confidence", confidence), ("outcome", outcome)):
-        if is_readable(x) and x.numel():
+        if is_readable(x) and x.numel() and not are_up_to(1, x):
             low, high = extremes(x)
             if low < -1e-3 or high > 1 + 1e-3:
                 raise ValueError(

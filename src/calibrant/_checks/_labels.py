@@ -1,8 +1,10 @@
 """What logits are judged against, and how much each sample counts."""
 
+from math import inf
+
 from torch import Tensor
 
-from ._tensors import check_device, check_tensor, extremes, is_readable
+from ._tensors import are_up_to, check_device, check_tensor, extremes, is_readable
 
 
 def check_labels(labels: Tensor, logits: Tensor) -> None:
@@ -26,7 +28,7 @@ def check_labels(labels: Tensor, logits: Tensor) -> None:
             "Pass labels.long() if they hold whole numbers."
         )
     check_device("labels", labels, logits)
-    if is_readable(labels):
+    if is_readable(labels) and not are_up_to(classes - 1, labels):
         low, high = (int(extreme) for extreme in extremes(labels))
         if low < 0 or high >= classes:
             raise ValueError(
@@ -69,10 +71,14 @@ def check_weights(weights: Tensor | None, logits: Tensor) -> None:
 
 
 def check_weight_values(weights: Tensor) -> None:
-    if is_readable(weights) and not bool((weights >= 0).all() and weights.isfinite().all()):
+    if not is_readable(weights) or weights.numel() == 0:
+        return
+    low, high = extremes(weights)
+    # NaN is within no limits.
+    if not (low >= 0 and high < inf):
         raise ValueError(
-            f"weights must be finite and not negative; got {weights.min().item():g} to "
-            f"{weights.max().item():g}. Set the weight of a sample to leave out to zero."
+            f"weights must be finite and not negative; got {low:g} to {high:g}. "
+            "Set the weight of a sample to leave out to zero."
         )
 
 

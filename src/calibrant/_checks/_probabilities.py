@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ._tensors import HALF, check_tensor, extremes, is_transformed, numbers_of
+from ._tensors import HALF, are_up_to, check_tensor, extremes, is_transformed, numbers_of
 
 # Probabilities are often rounded for print: ten of three digits are off by as much as 0.005.
 ROUNDED, OF_HALF = 1e-2, 2e-2
@@ -101,6 +101,8 @@ def check_chances(chances: Tensor) -> None:
             f"got {chances.dtype} of shape {tuple(chances.shape)}."
         )
     if torch.compiler.is_compiling() or is_transformed(chances) or chances.numel() == 0:
+        return
+    if are_up_to(1, chances):
         return
     low, high = extremes(chances)
     # NaN is within no limits.

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -80,6 +81,24 @@ def extremes(x: Tensor) -> tuple[float, float]:
     # Together, so that a device is waited for once.
     low, high = torch.stack(like.aminmax()).tolist()
     return low, high
+
+
+def are_up_to(most: int, x: Tensor) -> bool:
+    """Whether one look at each of many numbers tells that all lie between 0 and `most`.
+
+    A yes is certain; after a no their extremes tell. The bits of numbers that are not negative are
+    in order as whole numbers, and a sign or NaN is above them all: so the largest is enough.
+    """
+    numbers = numbers_of(x) if x.numel() <= _FEW else None
+    if numbers is None or numbers.size == 0:
+        return False
+    kind = numbers.dtype
+    bits = numbers.view(f"u{kind.itemsize}")
+    if kind.kind == "f":
+        last = np.array(most, dtype=kind).view(bits.dtype).item()
+    else:
+        last = most if kind.kind == "b" else min(most, np.iinfo(kind).max)
+    return bool(np.maximum.reduce(bits, axis=None) <= last)
 
 
 def check_tensor(name: str, x: object) -> None:

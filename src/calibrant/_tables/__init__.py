@@ -11,6 +11,11 @@ from ._maxima import first_largest as first_largest
 from ._maxima import first_largest_of as first_largest_of
 from ._maxima import is_first_largest as is_first_largest
 from ._maxima import largest_of_rows as largest_of_rows
+from ._parts import PART as PART
+from ._parts import Events as Events
+from ._parts import Part as Part
+from ._parts import events_of as events_of
+from ._parts import vector_of as vector_of
 from ._squares import squares_of_rows as squares_of_rows
 from ._whole import as_floats as as_floats
 from ._whole import same_class as same_class

@@ -3,6 +3,7 @@
 from ._grouped import by_group as by_group
 from ._grouped import rooted as rooted
 from ._lifts import BY_CLASS as BY_CLASS
+from ._lifts import BY_PARTS as BY_PARTS
 from ._lifts import Criterion as Criterion
 from ._lifts import Measure as Measure
 from ._lifts import class_wise as class_wise

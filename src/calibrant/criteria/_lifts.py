@@ -1,6 +1,6 @@
 """Which events a measure judges: lifts that turn a measure into a criterion."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
@@ -19,11 +19,20 @@ Criterion = Callable[[Predictions], Tensor]
 Measure = Callable[..., Tensor]
 """`(confidence, outcome)` in, one number out; settings, such as `weights`, by keyword."""
 
-BY_CLASS: dict[Measure, Callable[..., Tensor | None]] = {}
+Twin = Callable[..., Tensor | None]
+
+BY_CLASS: dict[Measure, Twin] = {}
 """Faster twins of measures over all classes; measures enter theirs here.
 
 Predictions in, the settings of the measure by keyword; a value per class out, or nothing where
 the definition must be asked.
+"""
+
+BY_PARTS: dict[Measure, Twin] = {}
+"""Faster twins of measures of long columns, which are read some after others.
+
+`Events` in, the settings of the measure by keyword; its value out, or nothing where the definition
+must be asked.
 """
 
 # Columns judged at once times samples: bounds the memory of a lift over many classes.
@@ -87,6 +96,11 @@ class _TopLabel(Lift):
     inner: Measure
 
     def __call__(self, predictions: Predictions, /) -> Tensor:
+        twin = _twin(BY_PARTS, self.inner)
+        events = None if twin is None else predictions.events
+        value = None if twin is None or events is None else twin(events)
+        if value is not None:
+            return value
         return judge(self.inner, predictions.confidence, predictions.correct, predictions.weights)
 
 
@@ -96,7 +110,8 @@ class _ClassWise(Lift):
     norm: float
 
     def __call__(self, predictions: Predictions, /) -> Tensor:
-        values = self._at_once(predictions)
+        twin = _twin(BY_CLASS, self.inner)
+        values = None if twin is None else twin(predictions)
         if values is None:
             values = self._one_by_one(predictions)
         if self.norm == 1:
@@ -111,13 +126,6 @@ class _ClassWise(Lift):
             chances.T.contiguous(),
             happened.T.contiguous(),
         )
-
-    def _at_once(self, predictions: Predictions) -> Tensor | None:
-        bound = self.inner if isinstance(self.inner, partial) else partial(self.inner)
-        twin = BY_CLASS.get(bound.func)
-        if twin is None or bound.args or "weights" in bound.keywords:
-            return None
-        return twin(predictions, **bound.keywords)
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,6 +170,15 @@ def name_of(criterion: Callable[..., Any]) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in criterion.keywords.items())
         return f"partial({name_of(criterion.func)}, {settings})"
     return getattr(criterion, "__name__", None) or repr(criterion)
+
+
+def _twin(twins: dict[Measure, Twin], measure: Measure) -> Twin | None:
+    """The faster twin of a measure with its settings, if it has one that takes them."""
+    bound = measure if isinstance(measure, partial) else partial(measure)
+    if not isinstance(bound.func, Hashable) or bound.args or "weights" in bound.keywords:
+        return None
+    twin = twins.get(bound.func)
+    return None if twin is None else partial(twin, **bound.keywords)
 
 
 def _takes_weights(measure: Measure) -> bool:

@@ -7,6 +7,7 @@ from ._binned import debiased_ece as debiased_ece
 from ._binned import ece as ece
 from ._binned import label_binned_ece as label_binned_ece
 from ._binned import mce as mce
+from ._binned_by_parts import ece_by_parts as _ece_by_parts  # noqa: F401 - enters itself
 from ._class_gaps import class_wise_ece as _class_wise_ece  # noqa: F401 - enters itself
 from ._cumulative import ks_error as ks_error
 from ._dece import dece as dece

@@ -10,15 +10,14 @@ from .._checks import check_bins, check_norm, widest
 from .._tables import in_numpy
 from ..criteria import root
 from ._events import of_events
-from ._mass_bins import mass_totals
 from ._order import Ascending
 from ._precision import widened
-from ._width_bins import width_bins, width_error, width_totals
+from ._width_bins import width_bins
 
 Binning = Literal["width", "mass"]
 
 # From here on arithmetic finds bins of equal width faster than bisection.
-_MANY = 2**10
+MANY = 2**10
 # A count that is a sum of shares may come to a little more than one for one sample.
 _ONE = 1 + 1e-9
 
@@ -55,9 +54,6 @@ def ece(
     other norms: Karandikar et al., NeurIPS 2021, eq. 6.
     """
     check_norm(norm)
-    if norm == 1 and weights is None and _by_arithmetic(confidence, outcome, binning=binning):
-        check_bins(bins)
-        return width_error(confidence, outcome, bins)
     mass, gap = _gaps(confidence, outcome, bins=bins, binning=binning, weights=weights)
     return gap_norm(mass, gap, norm).to(confidence.dtype)
 
@@ -147,13 +143,10 @@ def debiased_ece(
     Kumar, Liang & Ma, "Verified Uncertainty Calibration", NeurIPS 2019, section 5.
     """
     weights = None if weights is None else as_counts(weights)
-    found = _sorted_totals(confidence, outcome, bins, binning, weights)
-    if found is None:
-        bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
-        mass, gap = bin_totals(bin_of, bins, outcome - confidence, weights=weights)
-        _, happened = bin_totals(bin_of, bins, outcome, weights=weights)
-        found = mass, gap, happened
-    return debiased_root(*found).to(confidence.dtype)
+    bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
+    mass, gap = bin_totals(bin_of, bins, outcome - confidence, weights=weights)
+    _, happened = bin_totals(bin_of, bins, outcome, weights=weights)
+    return debiased_root(mass, gap, happened).to(confidence.dtype)
 
 
 def debiased_root(mass: Tensor, gap: Tensor, happened: Tensor) -> Float[Tensor, ""]:
@@ -185,7 +178,7 @@ def assign_bins(
         raise ValueError(f'binning must be "width" or "mass"; got {binning!r}.')
     fixed = confidence.detach().contiguous()
     if binning == "width":
-        if _by_arithmetic(fixed, binning=binning):
+        if len(fixed) >= MANY and in_numpy(fixed):
             return width_bins(fixed, bins)
         return torch.bucketize(fixed, width_edges(bins, fixed.dtype, fixed.device))
     ascending = Ascending.of(fixed)
@@ -201,11 +194,6 @@ def assign_bins(
     return ascending.unsort(bin_of_place)
 
 
-def _by_arithmetic(*given: Tensor, binning: Binning) -> bool:
-    """Whether bins are of equal width, and found faster without a search."""
-    return binning == "width" and len(given[0]) >= _MANY and in_numpy(*given)
-
-
 def width_edges(bins: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " inner"]:
     """The borders between bins of equal width."""
     # j / bins rounds correctly; linspace need not.
@@ -216,25 +204,8 @@ def _gaps(
     confidence: Tensor, outcome: Tensor, *, bins: int, binning: Binning, weights: Tensor | None
 ) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"]]:
     """How much each bin counts, and the sum of its gaps."""
-    given = [confidence, outcome] if weights is None else [confidence, outcome, weights]
-    if _by_arithmetic(*given, binning=binning):
-        check_bins(bins)
-        return width_totals(confidence, outcome, weights, bins)
-    found = _sorted_totals(confidence, outcome, bins, binning, weights)
-    if found is not None:
-        return found[:2]
     bin_of = assign_bins(confidence, bins=bins, binning=binning, weights=weights)
     return bin_totals(bin_of, bins, outcome - confidence, weights=weights)
-
-
-def _sorted_totals(
-    confidence: Tensor, outcome: Tensor, bins: int, binning: Binning, weights: Tensor | None
-) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"], Float[Tensor, " bins"]] | None:
-    """Mass, gaps and outcomes of bins of equal mass, where a sort alone finds them."""
-    if binning != "mass" or weights is not None or len(confidence) < _MANY:
-        return None
-    check_bins(bins)
-    return mass_totals(confidence, outcome, bins) if in_numpy(confidence, outcome) else None
 
 
 def bin_totals(

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from .._checks import check_events, widest
-from .._tables import as_floats
+from .._tables import as_floats, events_of
+from ..criteria import BY_PARTS
 
 OfEvents = TypeVar("OfEvents", bound=Callable[..., Tensor])
 
@@ -29,6 +30,11 @@ def of_events(measure: OfEvents) -> OfEvents:
                 f"To judge predictions, lift it: top_label({measure.__name__})."
             )
         check_events(confidence, outcome, weights)
+        twin = BY_PARTS.get(checked)
+        events = None if twin is None else events_of(confidence, outcome, weights)
+        value = None if twin is None or events is None else twin(events, **settings)
+        if value is not None:
+            return value
         if weights is not None:
             settings["weights"] = weights.to(widest(weights.device))
         if outcome.is_floating_point():

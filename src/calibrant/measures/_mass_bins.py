@@ -14,16 +14,16 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ._width_bins import PART
+from .._tables import PART, Events
 
 # Whole numbers as wide as floating-point ones. Up to two their bits leave one free.
-_WHOLE = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
+_KINDS = {np.dtype(np.int32): np.float32, np.dtype(np.int64): np.float64}
 _TOO_LARGE = 2
 _MOST = 1000
 
 
 def mass_totals(
-    confidence: Float[Tensor, " n"], outcome: Float[Tensor, " n"], bins: int
+    events: Events, bins: int
 ) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"], Float[Tensor, " bins"]] | None:
     """How many each bin holds, the sum of its gaps and of its outcomes, in double precision.
 
@@ -32,36 +32,36 @@ def mass_totals(
     """
     if bins > _MOST:
         return None
-    given = confidence.numpy(force=True)
-    both = _together(given, outcome.numpy(force=True))
+    both = _together(events)
     if both is None:
         return None
     both.sort()
     starts = _starts(both, bins)
+    kind = _KINDS[both.dtype]
     gap, happened = np.zeros((2, bins))
     for own, part in _pieces(starts):
         right = both[part] & 1
-        sure = (both[part] >> 1).view(given.dtype)
-        gap[own] += (right.astype(sure.dtype) - sure).sum(dtype=np.float64)
+        sure = (both[part] >> 1).view(kind)
+        gap[own] += (right.astype(kind) - sure).sum(dtype=np.float64)
         happened[own] += right.sum()
     mass = np.diff(starts).astype(np.float64)
     return torch.from_numpy(mass), torch.from_numpy(gap), torch.from_numpy(happened)
 
 
-def _together(confidence: NDArray[Any], outcome: NDArray[Any]) -> NDArray[Any] | None:
+def _together(events: Events) -> NDArray[Any] | None:
     """The bits of each confidence, with its outcome behind them."""
-    whole = _WHOLE[confidence.dtype]
-    both = np.empty(len(confidence), dtype=whole)
-    for start in range(0, len(confidence), PART):
-        part = slice(start, start + PART)
-        sure = confidence[part]
+    whole = np.dtype(np.int64 if events.dtype == torch.float64 else np.int32)
+    both, start = np.empty(len(events), dtype=whole), 0
+    for sure, came, _ in events:
         with np.errstate(invalid="ignore"):
-            right = outcome[part].astype(whole)
+            right = came.astype(whole)
         # NaN is within no limits, and equal to nothing.
-        if not (sure.min() >= 0 and sure.max() < _TOO_LARGE and (right == outcome[part]).all()):
+        if not (sure.min() >= 0 and sure.max() < _TOO_LARGE and (right == came).all()):
             return None
-        np.left_shift(sure.view(whole), 1, out=both[part])  # minus zero becomes a zero by it
-        both[part] |= right
+        own = both[start : start + len(sure)]
+        np.left_shift(sure.view(whole), 1, out=own)  # minus zero becomes a zero by it
+        own |= right
+        start += len(sure)
     return both
 
 

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._tables import unrecorded
+from .._tables import Events
+from ..criteria import BY_PARTS
 from ._events import of_events
 from ._precision import widened
 from ._smooth_value import fixed_point, remaining_of
@@ -59,15 +60,6 @@ def smooth_ece(
     Błasiok & Nakkiran, "Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing",
     2023. <https://arxiv.org/abs/2309.12236>
     """
-    given = [confidence, outcome] if weights is None else [confidence, outcome, weights]
-    if all(map(unrecorded, given)):
-        value = fixed_point(confidence, outcome, weights, points=_POINTS, narrowest=_NARROWEST)
-        return confidence.new_tensor(value)
-    return _recorded(confidence, outcome, weights)
-
-
-def _recorded(confidence: Tensor, outcome: Tensor, weights: Tensor | None) -> Tensor:
-    """The same in torch operators, on the graph, in a search of fixed length."""
     position, happened = widened(confidence, outcome)
     counted = torch.ones_like(position) if weights is None else weights.to(position.dtype)
     total = counted.sum()
@@ -95,6 +87,15 @@ def _recorded(confidence: Tensor, outcome: Tensor, weights: Tensor | None) -> Te
     # The last step has the gradient of the fixed point: the slope is no part of the graph.
     value = newton(strength, newton(fixed, low + step / 2))
     return value.to(confidence.dtype)
+
+
+def _by_parts(events: Events) -> Float[Tensor, ""]:
+    """The same where only the value is asked: fast transforms, and a search that ends by itself."""
+    value = fixed_point(events, points=_POINTS, narrowest=_NARROWEST)
+    return torch.tensor(value, dtype=events.dtype, device="cpu")
+
+
+BY_PARTS[smooth_ece] = _by_parts
 
 
 def remaining_of_rows(strength: Float[Tensor, "rows coarse fine"]) -> Callable[[Tensor], Tensor]:

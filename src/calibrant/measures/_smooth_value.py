@@ -4,14 +4,11 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+
+from .._tables import Events
 
 Vector = NDArray[Any]
-
-# Vectors of this length stay in the cache; longer ones are taken by parts.
-_AT_ONCE = 2**15
 
 # What each of the four points around a sample is given of it, by powers of where it lies
 # between them: the cubic spline of `_smooth._deposit`.
@@ -20,9 +17,7 @@ _SHARES = (
 )
 
 
-def fixed_point(
-    confidence: Tensor, outcome: Tensor, weights: Tensor | None, *, points: int, narrowest: float
-) -> float:
+def fixed_point(events: Events, *, points: int, narrowest: float) -> float:
     """The width at which as much of the gaps remains as it is wide.
 
     The same grid, spline, smoothing and integral as the definition has, but fast transforms
@@ -32,7 +27,7 @@ def fixed_point(
     from scipy.fft import dct  # type: ignore[import-untyped]
     from scipy.optimize import brentq  # type: ignore[import-untyped]
 
-    grid, bound = _deposited(confidence, outcome, weights, points)
+    grid, bound = _deposited(events, points)
     if np.isnan(bound):
         return bound
     strength = dct(grid, type=2)[None] / 2
@@ -72,22 +67,17 @@ def _decay(points: int) -> Vector:
     return rate
 
 
-def _deposited(
-    confidence: Tensor, outcome: Tensor, weights: Tensor | None, points: int
-) -> tuple[Vector, float]:
+def _deposited(events: Events, points: int) -> tuple[Vector, float]:
     """Mean gaps on the grid, and the mean of their sizes."""
-    sure, came = _numbers(confidence), _numbers(outcome)
-    counts = None if weights is None else _numbers(weights)
     moments, total, size = np.zeros((4, points + 2)), 0.0, 0.0
-    for first in range(0, len(confidence), _AT_ONCE):
-        part = slice(first, first + _AT_ONCE)
-        position, happened = sure[part].astype(np.float64), came[part]
-        mass = happened - position
-        if counts is None:
+    for confidence, outcome, weights in events:
+        position = confidence.astype(np.float64)
+        mass = outcome - position
+        if weights is None:
             total += len(mass)
         else:
-            mass *= counts[part]
-            total += counts[part].sum(dtype=np.float64)
+            mass *= weights
+            total += weights.sum()
         size += np.abs(mass).sum()
         # What is no number lies anywhere: its gap is none either, and says so in every sum.
         place = np.fmin(np.fmax(position * points - 0.5, -1), points)
@@ -106,12 +96,6 @@ def _deposited(
     grid[-3:] += spread[:-4:-1]
     scale = total if total > 0 else 1.0
     return grid / scale, size / scale
-
-
-def _numbers(x: Tensor) -> Vector:
-    """As NumPy has them, which has no half precision worth the name."""
-    wide: Vector = x.detach().to(torch.promote_types(x.dtype, torch.float32)).numpy()
-    return wide
 
 
 def _integral_of_size(density: Vector) -> Vector:

@@ -1,5 +1,6 @@
 """Bins of equal width by arithmetic in NumPy, where only values are asked of plain memory."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -9,84 +10,115 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-# Vectors of this length stay in the cache; longer ones are taken by parts, one after the other:
-# a second thread costs more than it saves, since each step is over before it has got its turn.
-PART = 2**15
+from .._tables import PART, Events
+
+Vector = NDArray[Any]
+
+# Each bin has so many sums, unless bins are many. Of confidences that are much alike each number
+# would have to wait until the one before it is added to the same sum.
+_LANES = 8
 
 
 def width_bins(confidence: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
     """What `torch.bucketize` finds."""
     given = confidence.numpy(force=True)
     borders = _borders(bins, given.dtype)
-    found = np.empty(len(given), dtype=np.int64)
-
-    for start in range(0, len(given), PART):
-        part = slice(start, start + PART)
-        found[part] = _bin_of(given[part], borders)
+    found, room = np.empty(len(given), dtype=np.int64), np.empty((2, PART), dtype=given.dtype)
+    with np.errstate(invalid="ignore"):
+        for start in range(0, len(given), PART):
+            part = slice(start, start + PART)
+            np.subtract(_bin_of(given[part], borders, *room), 1, out=found[part])
     return torch.from_numpy(found)
 
 
 def width_totals(
-    confidence: Float[Tensor, " n"],
-    outcome: Float[Tensor, " n"],
-    weights: Float[Tensor, " n"] | None,
-    bins: int,
+    events: Events, bins: int
 ) -> tuple[Float[Tensor, " bins"], Float[Tensor, " bins"]]:
     """How much each bin counts, and the sum of its gaps, in double precision."""
-    given, happened = confidence.numpy(force=True), outcome.numpy(force=True)
-    borders = _borders(bins, given.dtype)
-    counted = None if weights is None else weights.numpy(force=True)
-    step = max(PART, bins)
-    mass, gap = np.zeros((2, -(-len(given) // step), bins))
-
-    for own, start in enumerate(range(0, len(given), step)):
-        part = slice(start, start + step)
-        bin_of, gaps = _bin_of(given[part], borders), happened[part] - given[part]
-        if counted is None:
-            mass[own] = np.bincount(bin_of, minlength=bins)
-            gap[own] = np.bincount(bin_of, gaps, bins)
-        else:
-            mass[own] = np.bincount(bin_of, counted[part], bins)
-            gap[own] = np.bincount(bin_of, counted[part] * gaps, bins)
-    return torch.from_numpy(mass.sum(axis=0)), torch.from_numpy(gap.sum(axis=0))
+    mass, gap = _empty(bins), _empty(bins)
+    for cell, gaps, weights in _in_cells(events, bins):
+        gap.scatter_add_(0, cell, gaps)
+        gaps[:] = 1 if weights is None else torch.from_numpy(weights)
+        mass.scatter_add_(0, cell, gaps)
+    return mass.reshape(-1, bins).sum(dim=0), gap.reshape(-1, bins).sum(dim=0)
 
 
-def width_error(
-    confidence: Float[Tensor, " n"], outcome: Float[Tensor, " n"], bins: int
-) -> Float[Tensor, ""]:
-    """The mean absolute gap. For it bins need not be counted: each counts by its sum of gaps."""
-    given, happened = confidence.numpy(force=True), outcome.numpy(force=True)
-    borders = _borders(bins, given.dtype)
-    gap = np.zeros(bins)
-    for start in range(0, len(given), PART):
-        part = slice(start, start + PART)
-        gap += np.bincount(_bin_of(given[part], borders), happened[part] - given[part], bins)
-    return confidence.new_tensor(np.abs(gap).sum() / len(given))
+def width_gaps(events: Events, bins: int) -> Float[Tensor, " bins"]:
+    """The sum of the gaps of each bin alone."""
+    gap = _empty(bins)
+    for cell, gaps, _ in _in_cells(events, bins):
+        gap.scatter_add_(0, cell, gaps)
+    return gap.reshape(-1, bins).sum(dim=0)
+
+
+def _in_cells(events: Events, bins: int) -> Iterator[tuple[Tensor, Tensor, Vector | None]]:
+    """Of some events after others the sum that each belongs to, its gap by weight, its weight.
+
+    All in the same room, which is overwritten when the next are asked for.
+    """
+    dtype = np.dtype(np.float64 if events.dtype == torch.float64 else np.float32)
+    borders, lane, (first, second) = _borders(bins, dtype), _lane(bins), np.empty((2, PART), dtype)
+    cells, gaps = torch.from_numpy(np.empty(PART, np.int64)), torch.from_numpy(np.empty(PART))
+    for confidence, outcome, weights in events:
+        n = len(confidence)
+        if n < PART:  # the last
+            lane, first, second = lane[:n], first[:n], second[:n]
+            cells, gaps = cells[:n], gaps[:n]
+        with np.errstate(invalid="ignore"):
+            bin_of = _bin_of(confidence, borders, first, second)
+        np.copyto(cells.numpy(), np.add(bin_of, lane, out=bin_of))
+        # In their own type, as the definition subtracts them. Sums are in double precision.
+        np.copyto(second, outcome, casting="unsafe")
+        np.copyto(gaps.numpy(), np.subtract(second, confidence, out=second))
+        if weights is not None:
+            gaps.numpy()[:] *= weights
+        yield cells, gaps, weights
+
+
+def _empty(bins: int) -> Float[Tensor, " sums"]:
+    return torch.from_numpy(np.zeros(_lanes(bins) * bins))
+
+
+def _lanes(bins: int) -> int:
+    return max(1, min(_LANES, PART // bins))
+
+
+@lru_cache(maxsize=1)
+def _lane(bins: int) -> NDArray[np.int32]:
+    """Where the sums of each event begin, less one, since bins are counted from one."""
+    lane: NDArray[np.int32] = np.arange(PART, dtype=np.int32) % np.int32(_lanes(bins))
+    return lane * np.int32(bins) - np.int32(1)
 
 
 @lru_cache(maxsize=8)
-def _borders(bins: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
+def _borders(bins: int, dtype: "np.dtype[Any]") -> Vector:
     """What `width_edges` finds."""
-    borders: NDArray[Any] = np.arange(1, bins, dtype=dtype) / dtype.type(bins)
+    borders: Vector = np.arange(1, bins, dtype=dtype) / dtype.type(bins)
     return borders
 
 
-def _bin_of(confidence: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.intp]:
-    """By arithmetic wherever rounding cannot matter, by a search where it might."""
-    bins = len(edges) + 1
-    # Rounding moves a place by less than this. NaN is near everything.
-    near = 4 * bins * np.finfo(confidence.dtype).eps
-    with np.errstate(invalid="ignore"):
-        place = confidence * confidence.dtype.type(bins)
-        upper = np.ceil(place)
-        np.subtract(upper, place, out=place)
+def _bin_of(confidence: Vector, edges: Vector, place: Vector, upper: Vector) -> NDArray[np.int32]:
+    """Bins from one, by arithmetic wherever rounding cannot matter, by a search where it might.
+
+    - `place`, `upper`: room for as many numbers at least. What is found lies in the first.
+    """
+    n, bins, kind = len(confidence), len(edges) + 1, confidence.dtype
+    # Rounding moves a place, and a border, by less than half of this. NaN is near everything.
+    near = 2 * bins * np.finfo(kind).eps
+    place, upper = place[:n], upper[:n]
+    np.multiply(confidence, kind.type(bins), out=place)
+    np.ceil(place, out=upper)
+    np.subtract(upper, place, out=place)
+    # What lies outside of all bins is brought in by the search: limits for all take longer.
+    low, high = np.minimum.reduce, np.maximum.reduce
+    inside = low(upper) >= 0 and high(upper) <= bins
+    sure = inside and low(place) > near and high(place) < 1 - near
+    if not sure:
         clear = (place > near) & (place < 1 - near)
-        # What lies outside of all bins is brought in by the search: limits for all take longer.
-        if not (upper.min(initial=0) >= 0 and upper.max(initial=0) <= bins):
-            clear &= (confidence > 0) & (confidence < 1)
-        upper -= 1
-        bin_of: NDArray[np.intp] = upper.astype(np.intp)
-    if not clear.all():
-        unsure = np.flatnonzero(~clear)
-        bin_of[unsure] = np.searchsorted(edges, confidence[unsure])
+        clear &= inside or ((confidence > 0) & (confidence < 1))
+    bin_of: NDArray[np.int32] = place.view(np.int32)[:n]
+    np.copyto(bin_of, upper, casting="unsafe")
+    if not sure:
+        few = np.flatnonzero(~clear)
+        bin_of[few] = np.searchsorted(edges, confidence[few]) + 1
     return bin_of

@@ -3,17 +3,28 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .._checks import check_chances, check_labels, check_table, check_weights
-from .._tables import WORTH_IT, blocks_of, unrecorded
+from .._tables import (
+    WORTH_IT,
+    Events,
+    Part,
+    as_floats,
+    blocks_of,
+    in_numpy,
+    unrecorded,
+    vector_of,
+)
 from ._of_probabilities import OfProbabilities
 from ._predictions import Predictions
 from ._rows import log_of
 
-# Columns of this length stay in the cache from one step to the next.
-_PART = 2**17
+# Some columns of this length stay in the cache together, and torch goes through one by itself: to
+# wake its threads takes longer, and much longer where cores are busy.
+_PART = 2**15
 
 
 class OfChances(OfProbabilities):
@@ -87,8 +98,34 @@ class OfChances(OfProbabilities):
         return self._read("sum_of_squares", lambda: self._other.square() + self._chance.square())
 
     @property
+    def squared_error(self) -> Tensor:
+        """Both classes are off by as much."""
+        happened = as_floats(self.labels, self.dtype)
+        if not unrecorded(self._given):
+            return 2 * (happened - self._chance).square()
+        return happened.sub_(self._given.detach()).square_().mul_(2)
+
+    @property
     def entropy(self) -> Tensor:
         return self._read("entropy", lambda: _share(self._other) + _share(self._chance))
+
+    @property
+    def events(self) -> Events | None:
+        """Where only values are asked of plain memory."""
+        labels, weights = vector_of(self.labels), self.weights
+        counts = None if weights is None else vector_of(weights)
+        if not in_numpy(self._given) or labels is None or (counts is None) != (weights is None):
+            return None
+        check_weights(weights, self._given[:, None])  # which may be others than were given
+        chances = self._given.numpy(force=True)
+
+        def read(part: slice) -> Part:
+            chance, own = chances[part], None if counts is None else counts[part].astype(np.float64)
+            other = 1 - chance
+            right = (chance > other) == (labels[part] == 1)
+            return Part(np.maximum(chance, other, out=other), right, own)
+
+        return Events(read, len(self), dtype=self.dtype, weighted=counts is not None)
 
     def mean_of(
         self,
@@ -102,12 +139,13 @@ class OfChances(OfProbabilities):
         short = not row_by_row or self.weights is not None or n <= _PART
         if short or not unrecorded(self._given):
             return super().mean_of(per_sample, share=share)
-        sums = [
-            per_sample(self._some(slice(start, start + _PART), None)).sum(dtype=torch.float64)
-            for start in range(0, n, _PART)
-        ]
-        mean = torch.stack(sums).sum() / n
-        return mean if share else mean.to(self.dtype)
+        total = 0.0
+        for start in range(0, n, _PART):
+            part = self._some(slice(start, start + _PART), None)
+            # As a number: between temporaries a tensor would keep their room from being reused.
+            total += per_sample(part).sum().item()
+        dtype = torch.float64 if share else self.dtype
+        return torch.tensor(total / n, dtype=dtype, device=self._given.device)
 
     @property
     def _chance(self) -> Tensor:
@@ -126,9 +164,10 @@ class OfChances(OfProbabilities):
     def _of_class(self, index: Tensor) -> Tensor:
         if not unrecorded(self._given):
             return torch.where(index == 1, self._chance, self._other)
-        # A choice by multiplication, which is exact: torch chooses number by number.
-        second = (index == 1).to(self.dtype)
-        return second * self._chance + (1 - second) * self._other
+        # How far the chance is from what it would be were the other class sure, which is exact:
+        # torch chooses number by number.
+        away = as_floats(index, self._given.dtype).sub_(1).add_(self._given.detach())
+        return away.abs_().to(self.dtype)
 
 
 def _share(probs: Tensor) -> Tensor:

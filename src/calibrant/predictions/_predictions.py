@@ -18,7 +18,7 @@ from .._checks import (
     is_readable,
     widest,
 )
-from .._tables import WORTH_IT, blocks_of, largest_of_rows, softmax_of_blocks, unrecorded
+from .._tables import WORTH_IT, Events, blocks_of, largest_of_rows, softmax_of_blocks, unrecorded
 from ._rows import column_of, count_of
 from ._statistics import Statistics
 
@@ -223,6 +223,15 @@ class Predictions(Statistics):
     def of_all_ranks(self, rows: Tensor) -> Tensor:
         """One entry per sample of this process, as one per sample of these predictions."""
         return rows
+
+    @property
+    def events(self) -> Events | None:
+        """Confidence and correctness, where they need not be whole to be read, some after others.
+
+        Nothing where `confidence` and `correct` are as well: most predictions are rows, beside
+        which a column is short.
+        """
+        return None
 
     def probs_in_blocks(self) -> Iterator[tuple[slice, Tensor]] | None:
         """Rows of `probs`, some at a time, where only values are asked and it is worth it.

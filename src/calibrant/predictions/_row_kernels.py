@@ -1,7 +1,7 @@
 """Who finds the statistics of rows, if not their definitions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -11,18 +11,21 @@ Row = Callable[[str], Tensor]
 
 @dataclass(frozen=True)
 class RowKernels:
-    """A faster way to the statistics of rows: all of them in one pass over the logits.
+    """A faster way to the statistics of rows: all of them in one pass over the logits, or some.
 
     - `take`: whether they are in charge of these logits.
     - `statistics`: logits and labels in, statistics by the name of their property out.
     - `soft_rank`: logits, labels, a temperature and the other statistics in, the soft rank out.
     - `names`: of the statistics it finds, where it does not find all.
+    - `on_request`: those that are found one by one, when they are asked for: logits, labels and
+      the other statistics in.
     """
 
     take: Callable[[Tensor], bool]
     statistics: Callable[[Tensor, Tensor], dict[str, Tensor]]
     soft_rank: Callable[[Tensor, Tensor, float, Row], Tensor]
     names: frozenset[str] | None = None
+    on_request: dict[str, Callable[[Tensor, Tensor, Row], Tensor]] = field(default_factory=dict)
 
 
 ROW_KERNELS: list[RowKernels] = []

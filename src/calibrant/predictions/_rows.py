@@ -22,7 +22,8 @@ def log_of(probabilities: Tensor) -> Tensor:
     """Logarithms, a zero's being that of the smallest normal number."""
     smallest = torch.finfo(probabilities.dtype).tiny
     if probabilities.numel() <= _FEW and in_numpy(probabilities):
-        return torch.from_numpy(np.log(np.maximum(probabilities.numpy(force=True), smallest)))
+        positive = np.maximum(probabilities.numpy(force=True), smallest)
+        return torch.from_numpy(np.log(positive, out=positive))
     return probabilities.clamp(min=smallest).log()
 
 

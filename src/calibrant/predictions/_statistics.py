@@ -49,6 +49,8 @@ class Statistics:
             kernels = self._kernels(name)
             if kernels is None:
                 return definition()
+            if name in kernels.on_request:
+                return kernels.on_request[name](self.logits, self.labels, self._found)
             found = kernels.statistics(self.logits, self.labels)
             for each, statistic in found.items():
                 self._derived.setdefault((each, torch.is_grad_enabled()), statistic)
@@ -145,6 +147,11 @@ class Statistics:
 
     def _sum_of_squares(self) -> Tensor:
         return squares_of_rows(self.probs)
+
+    @property
+    def squared_error(self) -> Float[Tensor, " n"]:
+        """Sum of the squared differences between the probabilities and what happened."""
+        return self.sum_of_squares - 2 * self.true_prob + 1
 
     @property
     def entropy(self) -> Float[Tensor, " n"]:
