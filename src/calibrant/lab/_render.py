@@ -33,7 +33,8 @@ def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
         if not any(data == each for each, _ in ran):
             continue
         parts.append(f"## {data}, {model}")
-        parts.append(table_of(study, study.columns, data, current, rows))
+        parts.append(table_of(study, _columns(study), data, current, rows))
+        parts.append(_by_people(study, data, current, rows))
         parts.append(_claims(study, data, current, rows))
         parts.append(_under_shift(study, data, current, rows))
     parts += [paper_alone(study), _choices(current), _evidence(study, used, current, rows)]
@@ -78,6 +79,27 @@ def figures_and_claims(
         }
         for data, _ in budget.pairs
     }
+
+
+def _columns(study: Study, *, by_people: bool = False) -> dict[str, Column]:
+    return {
+        label: column
+        for label, column in study.columns.items()
+        if (column.split == "people") == by_people
+    }
+
+
+def _by_people(study: Study, data: str, current: Plan, rows: Rows) -> str:
+    """A table of its own, since only runs that found the file of what people said have figures."""
+    columns = _columns(study, by_people=True)
+    trials = [trial for arm in study.arms for trial in current.finals.get((data, arm), [])]
+    if not any(figures_of(column, trials, rows) for column in columns.values()):
+        return ""
+    table = table_of(study, columns, data, current, rows, corner="by people")
+    return (
+        "Judged by what people said the test images show, of the runs that were made where that "
+        f"is known: the truth is the share of people who gave a class.\n\n{table}"
+    )
 
 
 def _under_shift(study: Study, data: str, current: Plan, rows: Rows) -> str:

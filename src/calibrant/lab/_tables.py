@@ -20,7 +20,8 @@ def table_of(
 
     - `corner`: what the columns are, for a table that the paper does not have.
 
-    A column of which neither a row nor the paper has a figure is left out.
+    A column of which neither a row nor the paper has a figure is left out, and with a corner so
+    is an arm of which no row has one.
     """
     printed = None if corner else study.published.get(data)
     figures = {
@@ -42,7 +43,7 @@ def table_of(
     lines = [[corner, *cells, "n"], [":---", *["---:"] * (len(cells) + 1)]]
     for arm, own in figures.items():
         ran = any(trial.identity in rows for trial in current.finals.get((data, arm), []))
-        if printed is None and not ran:
+        if printed is None and not (any(own.values()) if corner else ran):
             continue
         cells = []
         for place, label in enumerate(told):

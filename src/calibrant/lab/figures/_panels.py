@@ -27,7 +27,8 @@ def panels(pyplot: Any, across: int, up: int = 1, size: tuple[float, float] = (5
     return pyplot.subplots(up, across, figsize=figsize, squeeze=False, layout="constrained")
 
 
-def legend(axis: Any) -> None:
-    """Names of what is drawn, where something is."""
+def legend(axis: Any, *, beside: bool = False) -> None:
+    """Names of what is drawn, where something is; beside the axes if they are full."""
     if axis.get_legend_handles_labels()[0]:
-        axis.legend(fontsize="x-small")
+        place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if beside else {}
+        axis.legend(fontsize="x-small", **place)

@@ -29,7 +29,7 @@ def cumulative(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[
 
 def frontier(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[str]) -> Any:
     """Accuracy against error: every run a point, every way to train a larger one."""
-    figure, axes = panels(pyplot, 1, len(data))
+    figure, axes = panels(pyplot, 1, len(data), (7, 3.8))
     drawn = False
     for (axis,), own in zip(axes, data, strict=True):
         for colour, (label, found) in enumerate(rows_on_test(study, current, rows, own)):
@@ -40,7 +40,7 @@ def frontier(pyplot: Any, study: Study, current: Plan, rows: Rows, data: list[st
             axis.scatter(error, right, s=12, color=f"C{colour}", alpha=0.5)
             axis.scatter(fmean(error), fmean(right), s=60, color=f"C{colour}", label=label)
         axis.set(xlabel="ECE, %", ylabel="accuracy, %", title=own)
-        legend(axis)
+        legend(axis, beside=True)
     return figure if drawn else None
 
 
