@@ -18,16 +18,20 @@ from calibrant.lab import (
     Column,
     Plan,
     Rule,
+    RunSettings,
     Stage,
+    Store,
     Study,
     judge,
     plan,
     render,
+    run_study,
     write_results,
 )
 from calibrant.lab._parts import criterion_of
 from calibrant.lab._store import read_lines
 from calibrant.lab._study import published
+from calibrant.lab._to_come import to_come
 from calibrant.lab._trial import Trial
 from calibrant.lab._values import value_of
 from calibrant.lab.data import DATASETS
@@ -187,6 +191,30 @@ def test_settings_are_tuned_one_after_the_other_and_then_tested() -> None:
     assert {(t.weight, t.calibration_settings["bandwidth"], t.batch, t.judged_on) for t in third} \
         == {(2.0, 0.2, 512, "test"), (2.0, 0.2, 7, "test")}  # fmt: skip
     assert sorted(t.seed for t in third) == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_run_is_told_how_many_trials_follow_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[tuple[int, int]] = []
+
+    def at_once(missing: list[Trial], settings: RunSettings, *_: Any) -> None:
+        rounds.append((len(missing), _[-1]))
+        for trial in missing:
+            Store(settings.store).append({"identity": trial.identity, **row(0.9, 0.1)})
+
+    monkeypatch.setattr("calibrant.lab._run_study.run_trials", at_once)
+    run_study("two", TWO_STAGES, TWO_STAGES.budgets["quick"], RunSettings(None, tmp_path))
+    # A baseline, two of its finals and two weights; then its first final and the bandwidth that
+    # was not tried with that weight; then three finals of two arms.
+    assert rounds == [(5, 9), (2, 6), (6, 0)]
+    assert trials(TWO_STAGES, "quick") == 5 + 9
+
+
+def test_nothing_comes_of_an_arm_that_cannot_go_on() -> None:
+    ends = {"error": "not finite.", "seconds": 1.0}
+    current, _ = plan_and_page(lambda trial: row(0.9, 0.1) if trial.weight is None else ends)
+    assert to_come(TWO_STAGES, TWO_STAGES.budgets["quick"], current) == 0
 
 
 def tuned(accuracies: tuple[float, float], errors: tuple[float, float], test: float = 0.5) -> float:

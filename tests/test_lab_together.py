@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -177,6 +178,14 @@ FIGURES = {"validation": {"none": {"accuracy": 0.5, "ece20": 0.1}}}
 def taught(trial: Trial, seconds: float, **more: Any) -> dict[str, Any]:
     own = {"identity": trial.identity, "trial": trial.to_dict(), "seconds": seconds}
     return own | FIGURES | more
+
+
+def test_the_time_left_is_that_of_all_that_is_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 10.0, 30.0])
+    monkeypatch.setattr("calibrant.lab._pace.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    pace = Pace(None, 0.0, total=2, later=3)
+    assert pace.after(taught(BASE, 10.0)).startswith("1 of 2 and 3 to come, 40 s left: digits")
+    assert pace.after(taught(BASE, 20.0)).startswith("2 of 2 and 3 to come, 45 s left: digits")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import torch
 
 from .._checks import did_you_mean
-from ..lab import STUDIES, Study
-from ..lab._plan import baseline_of
+from ..lab import STUDIES, Plan, Study
+from ..lab._to_come import to_come
 from ._named import check_named
 
 
@@ -59,14 +59,4 @@ def devices(given: str | None) -> tuple[str, ...]:
 
 def trials(study: Study, budget: str) -> int:
     """How many trials there are in all: every value of every grid, the baseline, the finals."""
-    own = study.budgets[budget]
-    arms = [label for label in study.arms if own.arms is None or label in own.arms]
-    tuned = sum(
-        len(own.grids.get(stage.setting, stage.values))
-        for label in arms
-        for stage in study.arms[label].stages
-    )
-    baseline = baseline_of(study, own)
-    # One that is tuned itself is among the values of its grid.
-    apart = baseline is not None and not study.arms[baseline].stages
-    return len(own.pairs) * (tuned + apart + len(arms) * own.seeds)
+    return to_come(study, study.budgets[budget], Plan())

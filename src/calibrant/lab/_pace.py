@@ -9,10 +9,14 @@ from ._trial import Trial
 
 
 class Pace:
-    """Of a run of `total` trials, which ends `stop_after` seconds after it `began`, if ever."""
+    """Of a run of `total` trials, which ends `stop_after` seconds after it `began`, if ever.
 
-    def __init__(self, stop_after: float | None, began: float, total: int) -> None:
-        self.stop_after, self.began, self.total, self.done = stop_after, began, total, 0
+    - `later`: trials that follow once these are done, which the time left includes.
+    """
+
+    def __init__(self, stop_after: float | None, began: float, total: int, later: int = 0) -> None:
+        self.stop_after, self.began, self.total, self.later = stop_after, began, total, later
+        self.done = 0
         self._entered = time.monotonic()
         self._per_epoch: dict[tuple[str, ...], float] = {}
 
@@ -31,8 +35,10 @@ class Pace:
         self.done += 1
         self.learn(row, together)
         trial = Trial.from_dict(row["trial"])
-        rest = (time.monotonic() - self._entered) / self.done * (self.total - self.done)
-        return f"{self.done} of {self.total}, {duration(rest)} left: {trial}: {_result(row)}"
+        left = self.total - self.done + self.later
+        rest = (time.monotonic() - self._entered) / self.done * left
+        then = f" and {self.later} to come" if self.later else ""
+        return f"{self.done} of {self.total}{then}, {duration(rest)} left: {trial}: {_result(row)}"
 
     def next_of(self, waiting: list[Trial]) -> Trial | None:
         """Take the first trial from the list that will probably finish in time, if one will."""

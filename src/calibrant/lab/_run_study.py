@@ -15,6 +15,7 @@ from ._run_choices import write_choices
 from ._runner import Engine, RunSettings, processes, run_trials
 from ._store import Store
 from ._study import Budget, Study
+from ._to_come import to_come
 from ._trial import Trial
 
 Tell = Callable[[str], object]
@@ -56,7 +57,8 @@ def run_study(
                 return current
             before = len(store.rows())
             searches = _asked(name, study, budget, current, settings, storage)
-            run_trials(current.missing, settings, tell, pool)
+            later = to_come(study, budget, current)
+            run_trials(current.missing, settings, tell, pool, later)
             for search in searches:
                 search.finish(store.rows())
             if len(store.rows()) == before:  # out of time

@@ -67,10 +67,12 @@ def run_trials(
     settings: RunSettings,
     tell: Told | None = None,
     pool: ProcessPoolExecutor | None = None,
+    later: int = 0,
 ) -> dict[str, dict[str, Any]]:
     """Run the trials that are not in the store yet, and return the rows of all that are now.
 
-    - `tell`: is given a line for every finished trial. `pool`: processes to use, of `processes`.
+    - `tell`: is given a line for every finished trial, with the time that is left.
+    - `pool`: processes to use, of `processes`. `later`: trials that will follow these.
 
     Every finished trial is on disk before its process begins another, so an interruption loses
     no more than what is running, and running the same trials again goes on from there.
@@ -81,7 +83,7 @@ def run_trials(
     left = [trial for trial in wanted if trial.identity not in done]
     if len(left) < len(wanted):
         tell(f"{len(wanted) - len(left)} of {len(wanted)} trials are in the store already.")
-    pace = Pace(settings.stop_after, settings.began, total=len(left))
+    pace = Pace(settings.stop_after, settings.began, total=len(left), later=later)
     _recall(pace, done.values(), settings)
     if settings.together:
         left = _run_together(left, settings, pace, tell)
