@@ -29,7 +29,8 @@ class Part(NamedTuple):
 class Events:
     """Events in plain memory, of which only values are asked: read by parts, as often as one likes.
 
-    - `read`: gives those of a slice. `n`: how many there are.
+    - `read`: gives those of a slice, which may be overwritten when it is called again.
+    - `n`: how many there are.
     - `dtype`: what type their confidence was given in. `weighted`: whether they have weights.
     """
 
@@ -42,8 +43,12 @@ class Events:
         return self._n
 
     def __iter__(self) -> Iterator[Part]:
-        for start in range(0, self._n, PART):
-            yield self._read(slice(start, min(start + PART, self._n)))
+        return self.by(PART)
+
+    def by(self, some: int) -> Iterator[Part]:
+        """So many at a time, and no more than make a part."""
+        for start in range(0, self._n, some):
+            yield self._read(slice(start, min(start + some, self._n)))
 
     @property
     def narrow(self) -> bool:

@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._tables import Events
+from .._tables import PART, Events
 
 Vector = NDArray[Any]
+
+# Some vectors of this length in double precision are in the cache together.
+_AT_ONCE = PART // 2
 
 # What each of the four points around a sample is given of it, by powers of where it lies
 # between them: the cubic spline of `_smooth._deposit`.
@@ -69,24 +72,7 @@ def _decay(points: int) -> Vector:
 
 def _deposited(events: Events, points: int) -> tuple[Vector, float]:
     """Mean gaps on the grid, and the mean of their sizes."""
-    moments, total, size = np.zeros((4, points + 2)), 0.0, 0.0
-    for confidence, outcome, weights in events:
-        position = confidence.astype(np.float64)
-        mass = outcome - position
-        if weights is None:
-            total += len(mass)
-        else:
-            mass *= weights
-            total += weights.sum()
-        size += np.abs(mass).sum()
-        # What is no number lies anywhere: its gap is none either, and says so in every sum.
-        place = np.fmin(np.fmax(position * points - 0.5, -1), points)
-        below = np.floor(place)
-        place -= below
-        cell = (below + 1).astype(np.intp)
-        for power in range(4):
-            moments[power] += np.bincount(cell, mass, minlength=points + 2)
-            mass *= place
+    moments, total, size = _moments(events, points)
     spread = np.zeros(points + 5)
     for offset, share in enumerate(_SHARES @ moments):
         spread[offset : offset + points + 2] += share
@@ -96,6 +82,38 @@ def _deposited(events: Events, points: int) -> tuple[Vector, float]:
     grid[-3:] += spread[:-4:-1]
     scale = total if total > 0 else 1.0
     return grid / scale, size / scale
+
+
+def _moments(events: Events, points: int) -> tuple[Vector, float, float]:
+    """Sums of the gaps between any two points, by powers of where they lie; then what all samples
+    count, and the sum of the sizes of their gaps.
+    """
+    moments, total, size = np.zeros((4, points + 2)), 0.0, 0.0
+    place, mass, below = np.empty((3, _AT_ONCE))
+    cell = np.empty(_AT_ONCE, np.intp)
+    for confidence, outcome, weights in events.by(_AT_ONCE):
+        n = len(confidence)
+        if n < _AT_ONCE:  # the last
+            place, mass, below, cell = place[:n], mass[:n], below[:n], cell[:n]
+        place[:] = confidence
+        np.subtract(outcome, place, out=mass)
+        if weights is None:
+            total += n
+        else:
+            mass *= weights
+            total += weights.sum()
+        size += np.abs(mass, out=below).sum()
+        place *= points
+        place -= 0.5
+        # What is no number lies anywhere: its gap is none either, and says so in every sum.
+        np.fmin(np.fmax(place, -1, out=place), points, out=place)
+        place -= np.floor(place, out=below)
+        below += 1
+        np.copyto(cell, below, casting="unsafe")
+        for power in range(4):
+            moments[power] += np.bincount(cell, mass, minlength=points + 2)
+            mass *= place
+    return moments, total, size
 
 
 def _integral_of_size(density: Vector) -> Vector:

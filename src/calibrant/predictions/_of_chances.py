@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .._checks import check_chances, check_labels, check_table, check_weights
 from .._tables import (
+    PART,
     WORTH_IT,
     Events,
     Part,
@@ -118,10 +119,11 @@ class OfChances(OfProbabilities):
             return None
         check_weights(weights, self._given[:, None])  # which may be others than were given
         chances = self._given.numpy(force=True)
+        room = np.empty(PART, chances.dtype)
 
         def read(part: slice) -> Part:
             chance, own = chances[part], None if counts is None else counts[part].astype(np.float64)
-            other = 1 - chance
+            other = np.subtract(1, chance, out=room[: len(chance)])
             right = (chance > other) == (labels[part] == 1)
             return Part(np.maximum(chance, other, out=other), right, own)
 
@@ -142,8 +144,11 @@ class OfChances(OfProbabilities):
         total = 0.0
         for start in range(0, n, _PART):
             part = self._some(slice(start, start + _PART), None)
-            # As a number: between temporaries a tensor would keep their room from being reused.
-            total += per_sample(part).sum().item()
+            values = per_sample(part)
+            values = values.to(torch.promote_types(values.dtype, torch.float32))
+            # By NumPy, for which torch would make a copy in double precision. As a number: between
+            # temporaries a tensor would keep their room from being reused.
+            total += np.add.reduce(values.numpy(force=True), dtype=np.float64).item()
         dtype = torch.float64 if share else self.dtype
         return torch.tensor(total / n, dtype=dtype, device=self._given.device)
 
