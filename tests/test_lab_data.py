@@ -38,6 +38,7 @@ from calibrant.lab.data import (
     read_imagenet_c,
 )
 from calibrant.lab.data._files import contents
+from calibrant.lab.data._imagenet100 import CLASSES
 from calibrant.lab.download import download
 from calibrant.lab.people import judged_by_people
 
@@ -268,7 +269,8 @@ def test_a_missing_file_is_asked_for_by_name_and_place(tmp_path: Path, name: str
     with pytest.raises(FileNotFoundError) as caught:
         read(name, tmp_path, seed=0)
     said = str(caught.value)
-    assert str(tmp_path / next(iter(DATASETS[name].files.values()))[0]) in said
+    first = (*DATASETS[name].files["train"], f"{name}/train")[0]  # a file, or a folder of images
+    assert str(tmp_path / first) in said
     assert "http" in said or "Put it there" in said
 
 
@@ -506,6 +508,27 @@ def test_imagenet100_takes_its_classes_from_a_list(tmp_path: Path) -> None:
     (tmp_path / "imagenet100/classes.txt").write_text("n03\nn03\n")
     with pytest.raises(ValueError, match="must name each class once; got 2 lines and 1 names"):
         splits.test()
+
+
+@pytest.mark.parametrize("inside", ["", "imagenet100"])
+def test_without_a_list_imagenet100_has_its_usual_classes(inside: str, tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    assert len(set(CLASSES)) == DATASETS["imagenet100"].classes
+    assert list(CLASSES) == sorted(CLASSES)
+    for part in ("train", "val"):
+        for name in (*CLASSES, "n00000001"):
+            (tmp_path / "imagenet100" / part / name).mkdir(parents=True)
+            image = tmp_path / "imagenet100" / part / name / "a.png"
+            pillow.new("RGB", (8, 8)).save(image)
+    splits = load(of_size("imagenet100", 90, 10, 100), tmp_path / inside, seed=0)
+    assert splits.test().labels.tolist() == list(range(100))
+    (tmp_path / "imagenet100/val" / CLASSES[7]).rename(tmp_path / "elsewhere")
+    with pytest.raises(
+        FileNotFoundError, match=rf"none for {CLASSES[7]}\. ImageNet is given .*classes\.txt\."
+    ):
+        splits.test()
+    with pytest.raises(FileNotFoundError, match=r"none for n01440764\. ImageNet is given"):
+        load("imagenet100", tmp_path / "imagenet100/train", seed=0)
 
 
 @pytest.mark.parametrize("inside", ["", "imagenet100"])

@@ -125,6 +125,6 @@ def _more(data: str, folder: Path) -> dict[str, Any]:
 
 
 def _imagenet_c(folder: Path, _: Samples, name: str, severity: int) -> Samples:
-    """ImageNet-C's own files, of the hundred classes in `classes.txt`."""
+    """ImageNet-C's own files, of the classes that are trained on."""
     root, classes = imagenet100(folder)
     return read_imagenet_c(root.parent / "imagenet-c", name, severity, classes)

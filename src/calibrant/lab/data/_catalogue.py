@@ -9,7 +9,7 @@ from ._adult import FILES as ADULT_FILES
 from ._adult import read_adult
 from ._cifar import read_cifar
 from ._dataset import Dataset, Source
-from ._folders import CLASSES, imagenet100, read_image_folders
+from ._folders import imagenet100, read_image_folders
 from ._idx import read_idx_pair
 from ._texts import TEXTS
 
@@ -35,9 +35,23 @@ def _cifar100(folder: Path, part: str) -> Samples:
     return read_cifar(folder, CIFAR100_FILES[part], classes=100, label_bytes=2)
 
 
+IMAGENET_ADVICE = (
+    "ImageNet is given only to those who ask for it, at https://image-net.org. Put the folders of "
+    "a hundred classes in imagenet100/train and imagenet100/val; if they are not the usual "
+    "hundred, put their names, such as n01440764, a line each, in imagenet100/classes.txt."
+)
+
+
 def _imagenet100(folder: Path, part: str) -> Samples:
     root, classes = imagenet100(folder)
-    return read_image_folders(root / {"train": "train", "test": "val"}[part], classes)
+    place = root / {"train": "train", "test": "val"}[part]
+    missing = [name for name in classes if not (place / name).is_dir()]
+    if missing:
+        raise FileNotFoundError(
+            f"{place} must hold a folder for each of {len(classes)} classes; there is none for "
+            f"{missing[0]}. {IMAGENET_ADVICE}"
+        )
+    return read_image_folders(place, classes)
 
 
 def _idx_files(folder: str) -> dict[str, tuple[str, ...]]:
@@ -126,20 +140,15 @@ IMAGES: dict[str, Dataset[Samples]] = {
         ),
         augmentation=CIFAR_AUGMENTATION,
     ),
-    # Neither the paper nor its code says which hundred classes; classes.txt does.
     "imagenet100": Dataset(
         "imagenet100",
         classes=100,
         sizes=(117_000, 13_000, 5_000),
-        files={"train": (CLASSES,), "test": (CLASSES,)},
+        files={"train": (), "test": ()},  # folders, looked for when they are read
         read=_imagenet100,
         model="resnet18-imagenet",
         augmentation=ResizedCrop(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), flip=True),
-        advice=(
-            "ImageNet is given only to those who ask for it, at https://image-net.org. Put the "
-            "folders of your hundred classes in imagenet100/train and imagenet100/val, and their "
-            "names, such as n01440764, a line each, in imagenet100/classes.txt."
-        ),
+        advice=IMAGENET_ADVICE,
     ),
 }
 

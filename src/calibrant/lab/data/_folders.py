@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._samples import Samples
 from ._files import found, text
+from ._imagenet100 import CLASSES as USUAL
 
 CLASSES = "imagenet100/classes.txt"
 ENDINGS = {".jpeg", ".jpg", ".png", ".bmp", ".webp"}
@@ -58,8 +59,15 @@ def read_image_folders(
 
 
 def imagenet100(folder: Path) -> tuple[Path, list[str]]:
-    """The folder of ImageNet-100, which may be the one that is given, and its classes."""
-    path = found(folder, CLASSES).absolute()
+    """The folder of ImageNet-100, which may be the one that is given, and its classes.
+
+    Those in its `classes.txt`, where there is one.
+    """
+    try:
+        path = found(folder, CLASSES).absolute()
+    except FileNotFoundError:
+        place = folder.absolute()
+        return place if place.name == "imagenet100" else place / "imagenet100", list(USUAL)
     return path.parent, read_class_list(path)
 
 
