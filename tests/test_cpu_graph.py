@@ -27,7 +27,7 @@ from calibrant import (
     top_label,
 )
 from calibrant import _tables as tables
-from calibrant.kernels import _cpu_blocks, _cpu_graph
+from calibrant.kernels import _cpu_blocks, _cpu_graph, _cpu_looks, _cpu_node
 
 # Forward mode's own.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
@@ -62,7 +62,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         heights.append(len(target))
         write_gradient(target, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(_cpu_graph, "write_gradient", noted)
+    monkeypatch.setattr(_cpu_looks, "write_gradient", noted)
     monkeypatch.setattr(_cpu_graph, "_WORTH_IT", 1)
     monkeypatch.setattr(tables._blocks, "BLOCK_BYTES", 256)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
@@ -156,7 +156,7 @@ def test_several_threads_share_blocks_of_their_own_size(
     written: list[int], small: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    monkeypatch.setattr(_cpu_graph, "_TOGETHER", 5)
+    monkeypatch.setattr(_cpu_looks, "_TOGETHER", 5)
     find = partial(judged, everything, small[0].detach(), small[1])
     assert_the_same(find, written)
     assert written[0] == 5 * 256 // (5 * 8)
@@ -190,7 +190,7 @@ def assert_agreement(logits: Tensor, labels: Tensor, first: str = "entropy") -> 
     assert error <= GRADIENT[logits.dtype]
 
 
-@pytest.mark.parametrize("first", ["true_log_prob", "entropy"])
+@pytest.mark.parametrize("first", STATISTICS)
 @pytest.mark.parametrize("dtype", GRADIENT, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_statistics_and_their_gradients_agree_with_the_definitions(
@@ -225,6 +225,14 @@ def test_of_tied_maxima_the_first_is_the_prediction_and_takes_the_gradient(
     labels = torch.randint(classes, (30,), generator=rng)
     assert torch.equal(Predictions(logits, labels).predicted, logits.argmax(dim=1))
     assert_agreement(logits, labels)
+
+
+def test_equal_probabilities_of_unequal_logits_are_no_tie(written: list[int]) -> None:
+    logits = torch.tensor([[1e-12, 2e-12], [2e-12, 1e-12]]).requires_grad_()
+    predictions = Predictions(logits, torch.tensor([0, 0]))
+    assert predictions.confidence.tolist() == [0.5, 0.5]
+    assert predictions.predicted.tolist() == [1, 0]
+    assert predictions.correct.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("classes", [6, 30])
@@ -313,10 +321,8 @@ def test_equal_rows_are_tied_however_they_lie(
     assert len(written) > 1
 
 
-@pytest.mark.parametrize(
-    "name", ["nll + esd", "label smoothing + dece", "brier + soft avuc", "brier + dece"]
-)
-def test_logits_have_one_gradient_and_nothing_of_their_size_is_kept(
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES if "class-wise" not in name])
+def test_logits_have_one_gradient_and_nothing_of_their_size_is_saved(
     name: str, written: list[int], small: tuple[Tensor, Tensor]
 ) -> None:
     logits, labels = small
@@ -334,12 +340,80 @@ def test_logits_have_one_gradient_and_nothing_of_their_size_is_kept(
     assert ways_to_the_logits(loss, logits) == ["_RowStatisticsBackward"]
 
 
+def looks_at(predictions: Predictions) -> _cpu_looks.Looks:
+    """What stands behind the statistics that were found."""
+    looks = _cpu_node._looks(predictions._derived["channel of confidence", True])
+    assert looks is not None
+    return looks
+
+
 def test_only_what_is_asked_for_is_found(written: list[int], small: tuple[Tensor, Tensor]) -> None:
     predictions = Predictions(*small)
+    nll(predictions)
+    looks = looks_at(predictions)
+    assert looks.found.keys() == {"true_prob", "true_log_prob"}
     top_label(esd)(predictions)
-    assert ("true_log_prob", True) in predictions._derived
-    assert ("entropy", True) not in predictions._derived
+    assert looks.found.keys() == {
+        *("true_prob", "true_log_prob"),
+        *("predicted", "confidence", "correct"),
+    }
     assert ("log_probs", True) not in predictions._derived
+
+
+def test_where_probabilities_are_not_kept_what_is_likely_next_is_found_at_once(
+    written: list[int], small: tuple[Tensor, Tensor]
+) -> None:
+    predictions = Predictions(small[0].bfloat16(), small[1])
+    looked = []
+    look_for = _cpu_looks.Looks._look_for
+
+    def noted(looks: _cpu_looks.Looks, name: str) -> None:
+        looked.append(name)
+        look_for(looks, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_cpu_looks.Looks, "_look_for", noted)
+        Penalised(nll, top_label(esd), 1.0)(*small)
+        assert looked == ["true_prob", "confidence"]
+        looked.clear()
+        assert (nll(predictions) + top_label(esd)(predictions)).isfinite()
+        assert looked == ["true_prob"]
+        assert (brier(predictions) + soft_avuc(predictions)).isfinite()
+        assert looked == ["true_prob", "sum_of_squares"]
+
+
+def test_probabilities_wait_in_the_room_of_the_gradient(
+    written: list[int], small: tuple[Tensor, Tensor]
+) -> None:
+    logits, labels = small
+    predictions = Predictions(logits, labels)
+    loss = brier(predictions) + top_label(esd)(predictions) + dece(predictions)
+    room = looks_at(predictions)._probs
+    assert room is not None
+    assert_close(room, logits.detach().softmax(dim=1))
+    (first,) = torch.autograd.grad(loss, logits, retain_graph=True)
+    assert first.data_ptr() == room.data_ptr()
+    assert looks_at(predictions)._probs is None
+    kept = first.clone()
+    assert predictions.entropy.isfinite().all()
+    assert looks_at(predictions)._probs is None  # what is asked for now makes no other
+    (second,) = torch.autograd.grad(loss, logits)  # it has a room of its own
+    assert_close(second, kept)
+    assert_close(first, kept, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_statistics_may_be_asked_for_when_the_gradient_is_found(
+    dtype: torch.dtype, written: list[int], small: tuple[Tensor, Tensor]
+) -> None:
+    logits, labels = small[0].detach().to(dtype).requires_grad_(), small[1]
+
+    def found() -> list[Tensor]:
+        predictions = Predictions(logits, labels)
+        nll(predictions).backward()
+        return [getattr(predictions, name).detach() for name in (*STATISTICS, "correct")]
+
+    assert_close(found(), by_definition(found))
 
 
 def test_soft_ranks_of_two_temperatures_keep_apart(
@@ -347,7 +421,7 @@ def test_soft_ranks_of_two_temperatures_keep_apart(
 ) -> None:
     def found() -> list[Tensor]:
         predictions = Predictions(*small)
-        loss = (predictions.soft_rank(3.0) * predictions.soft_rank(20.0)).sum()
+        loss = (predictions.soft_rank(0.0) * predictions.soft_rank(20.0)).sum()
         loss = loss + dece(predictions, rank_temperature=5.0) - predictions.confidence.sum()
         return [loss.detach(), *torch.autograd.grad(loss, small[0])]
 
@@ -392,9 +466,8 @@ def test_in_place_the_gradient_takes_the_memory_of_the_logits(
             assert OBJECTIVES[name](Predictions(kept, labels)).isfinite()
         assert_close(kept, 1.5 * hidden.detach(), rtol=0, atol=0)  # nothing is written then
     assert_close(together[0], apart[0])
-    # Narrow numbers are rounded twice where entropies have a node of their own.
     error = (together[1] - apart[1]).double().norm() / apart[1].double().norm()
-    assert error <= 2 * GRADIENT[dtype]
+    assert error <= GRADIENT[dtype]
     same = [here == there for here, there in zip(places[::2], places[1::2], strict=True)]
     assert same == [False, True]
 
@@ -426,6 +499,19 @@ def test_logits_that_change_before_the_gradient_are_refused(
         logits.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         value.backward()
+
+
+def test_logits_that_change_between_two_statistics_are_refused(
+    written: list[int], small: tuple[Tensor, Tensor]
+) -> None:
+    logits = 1.5 * small[0]
+    predictions = Predictions(logits, small[1])
+    before = predictions.true_log_prob
+    with torch.no_grad():
+        logits.mul_(2)
+    with pytest.raises(RuntimeError, match=r"entropy is asked for after .* make new Predictions"):
+        predictions.entropy  # noqa: B018
+    assert predictions.true_log_prob is before
 
 
 @every_objective

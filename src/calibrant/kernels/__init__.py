@@ -18,4 +18,4 @@ from ._twins import OF_BATCHES
 if find_spec("triton") is not None:
     ROW_KERNELS.append(ON_CUDA)
     TWINS.update(OF_BATCHES)
-ROW_KERNELS.extend((*ON_CPU, *ON_CPU_GRAPH))
+ROW_KERNELS.extend((*ON_CPU, ON_CPU_GRAPH))

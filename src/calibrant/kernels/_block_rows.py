@@ -50,10 +50,10 @@ def gradient_(
 ) -> None:
     """The gradient of the product from those of `DIFFERENTIABLE`, written over it."""
     z = finish.applied(product)
-    known = dict(zip(TABLE, table.unbind(0), strict=True))
+    known = dict(zip(TABLE, table.unbind(0), strict=True)) | {"predicted": predicted}
     named = zip(DIFFERENTIABLE, upstream, strict=True)
     given = {name: each for name, each in named if each is not None}
-    slopes = slopes_of(known, given, labels, predicted, part.classes or z.shape[1])
+    slopes = slopes_of(known, given, labels, part.classes or z.shape[1])
     log_p = (z - known["largest"][:, None]).sub_(known["log_sum"][:, None])
     p = log_p.clamp_(min=LEAST).exp()
     # Narrow numbers are written once, when everything is added up.

@@ -43,11 +43,10 @@ def slopes_of(
     known: Mapping[str, Tensor],
     given: Mapping[str, Tensor],
     labels: Tensor,
-    predicted: Tensor,
     classes: int,
 ) -> Slopes:
-    """What follows from the statistics of rows, and from the gradients of some of them."""
-    common = torch.zeros_like(known["confidence"])
+    """What follows from the gradients of some statistics of rows, and from these themselves."""
+    common = torch.zeros_like(next(iter(given.values())))
     by_log_p = by_p = level = None
     own = []
     if (g := given.get("true_log_prob")) is not None:
@@ -56,7 +55,7 @@ def slopes_of(
     if (g := given.get("confidence")) is not None:
         g = g * known["confidence"]
         common -= g
-        own.append((predicted, g))
+        own.append((known["predicted"], g))
     if (g := given.get("entropy")) is not None:
         common -= g * known["entropy"]
         by_log_p = -g

@@ -28,10 +28,6 @@ class Ranked(NamedTuple):
     table: Tensor
     temperature: float
 
-    def of(self, rows: slice) -> "Ranked":
-        """The part of some rows."""
-        return self._replace(upstream=self.upstream[rows], table=self.table[:, rows])
-
 
 def arithmetic(dtype: torch.dtype) -> torch.dtype:
     """What is computed with: float32, or float64 for logits in float64."""
