@@ -10,6 +10,7 @@ from record import RESULTS, Row, read
 from render_evaluation import evaluation_section
 from render_fits import fits_section, procedures_section
 from render_linear import language_model_section, linear_section
+from render_objectives import objectives_section
 from render_report import log_section, report_section
 from statistics_page import sections
 
@@ -37,6 +38,7 @@ python benchmarks/kernels.py                  # two minutes, on a GPU
 python benchmarks/linear.py                   # one minute, on a GPU
 python benchmarks/language_model.py           # one minute, on a GPU
 python benchmarks/card_tests.py               # two minutes, on a GPU: results/card-tests.log
+python benchmarks/objectives_cpu.py           # ten minutes
 python benchmarks/evaluation.py               # half an hour, where the peers are installed
 python benchmarks/resampling.py               # one minute
 python benchmarks/report.py                   # two minutes
@@ -106,6 +108,7 @@ def main() -> None:
         parts += ["## Large outputs\n", _setting(rows[0]), KERNELS, _kernels(rows)]
     parts += linear_section(_setting, _table)
     parts += language_model_section(_setting, _table)
+    parts += objectives_section(_setting, _table)
     parts += evaluation_section(_setting, _table)
     parts += fits_section(_setting, _table)
     parts += report_section(_setting, _table)
