@@ -40,7 +40,8 @@ class use:
     process. Second derivatives and function transforms such as `vmap` always take the
     definitions. A gradient is computed by whoever computed its value. Kernels keep the logits for
     it, where some definitions keep their logarithms of probabilities: logits that are changed in
-    place before `backward()` are refused by torch.
+    place before `backward()` are refused by torch. On a CPU the room of the gradient is made with
+    the value, and holds the probabilities until then.
 
     >>> import torch
     >>> from calibrant import Predictions, kernels, nll
