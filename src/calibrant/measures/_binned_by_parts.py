@@ -4,6 +4,7 @@ What bins hold adds up over parts where they are of equal width, and a sort find
 of equal mass. The definitions in `_binned` say the same of whole vectors, on the graph.
 """
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -12,7 +13,7 @@ from .._tables import Events
 from ..criteria import BY_PARTS
 from ._binned import MANY, Binning, bin_mean, debiased_ece, debiased_root, ece, gap_norm, mce
 from ._mass_bins import mass_totals
-from ._width_bins import width_gaps, width_totals
+from ._width_bins import width_error, width_totals
 
 
 def ece_by_parts(
@@ -22,7 +23,7 @@ def ece_by_parts(
     check_norm(norm)
     check_bins(bins)
     if binning == "width" and norm == 1 and not events.weighted and _are_many(events):
-        return (width_gaps(events, bins).abs().sum() / len(events)).to(events.dtype)
+        return torch.tensor(width_error(events, bins), dtype=events.dtype, device="cpu")
     found = _totals(events, bins, binning)
     return None if found is None else gap_norm(found[0], found[1], norm).to(events.dtype)
 

@@ -43,12 +43,12 @@ def width_totals(
     return mass.reshape(-1, bins).sum(dim=0), gap.reshape(-1, bins).sum(dim=0)
 
 
-def width_gaps(events: Events, bins: int) -> Float[Tensor, " bins"]:
-    """The sum of the gaps of each bin alone."""
+def width_error(events: Events, bins: int) -> float:
+    """The mean absolute gap. For it bins need not be counted: each counts by its sum of gaps."""
     gap = _empty(bins)
     for cell, gaps, _ in _in_cells(events, bins):
         gap.scatter_add_(0, cell, gaps)
-    return gap.reshape(-1, bins).sum(dim=0)
+    return float(np.abs(gap.numpy().reshape(-1, bins).sum(axis=0)).sum() / len(events))
 
 
 def _in_cells(events: Events, bins: int) -> Iterator[tuple[Tensor, Tensor, Vector | None]]:
@@ -57,11 +57,12 @@ def _in_cells(events: Events, bins: int) -> Iterator[tuple[Tensor, Tensor, Vecto
     All in the same room, which is overwritten when the next are asked for.
     """
     dtype = np.dtype(np.float64 if events.dtype == torch.float64 else np.float32)
-    borders, lane, (first, second) = _borders(bins, dtype), _lane(bins), np.empty((2, PART), dtype)
-    cells, gaps = torch.from_numpy(np.empty(PART, np.int64)), torch.from_numpy(np.empty(PART))
+    size, borders = min(PART, len(events)), _borders(bins, dtype)
+    lane, first, second = _lane(bins)[:size], np.empty(size, dtype), np.empty(size, dtype)
+    cells, gaps = torch.from_numpy(np.empty(size, np.int64)), torch.from_numpy(np.empty(size))
     for confidence, outcome, weights in events:
         n = len(confidence)
-        if n < PART:  # the last
+        if n < size:  # the last
             lane, first, second = lane[:n], first[:n], second[:n]
             cells, gaps = cells[:n], gaps[:n]
         with np.errstate(invalid="ignore"):

@@ -143,12 +143,7 @@ class OfChances(OfProbabilities):
             return super().mean_of(per_sample, share=share)
         total = 0.0
         for start in range(0, n, _PART):
-            part = self._some(slice(start, start + _PART), None)
-            values = per_sample(part)
-            values = values.to(torch.promote_types(values.dtype, torch.float32))
-            # By NumPy, for which torch would make a copy in double precision. As a number: between
-            # temporaries a tensor would keep their room from being reused.
-            total += np.add.reduce(values.numpy(force=True), dtype=np.float64).item()
+            total += _sum(per_sample(self._some(slice(start, start + _PART), None)))
         dtype = torch.float64 if share else self.dtype
         return torch.tensor(total / n, dtype=dtype, device=self._given.device)
 
@@ -173,6 +168,15 @@ class OfChances(OfProbabilities):
         # torch chooses number by number.
         away = as_floats(index, self._given.dtype).sub_(1).add_(self._given.detach())
         return away.abs_().to(self.dtype)
+
+
+def _sum(values: Tensor) -> float:
+    """In double precision, by NumPy, since torch would make a copy for it.
+
+    A number: between large temporaries a tensor would keep their room from being reused.
+    """
+    wide = values.to(torch.promote_types(values.dtype, torch.float32))
+    return float(np.add.reduce(wide.numpy(force=True), dtype=np.float64))
 
 
 def _share(probs: Tensor) -> Tensor:
