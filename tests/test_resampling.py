@@ -11,17 +11,17 @@ from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
 from calibrant import Predictions
-from calibrant.evaluation import _bin_totals, _weights
+from calibrant.evaluation import _bin_totals, _slow_draws, _weights
+from calibrant.evaluation._bin_totals import by_width
 from calibrant.evaluation._estimates import estimates
-from calibrant.evaluation._extremes import alike_everywhere, in_few_bins
 from calibrant.evaluation._interval import inverted, percentile
 from calibrant.evaluation._largest_draws import LargestGapDraws
 from calibrant.evaluation._resampled import AlongRay, Events
 from calibrant.evaluation._rows import rows_of_events, rows_of_predictions
-from calibrant.evaluation._shape import Shape, shape_of
+from calibrant.evaluation._shape import Shape, ShapeName, shape_of
 from calibrant.evaluation._slow_draws import SweepDraws
 from calibrant.evaluation._weights import multinomial_weights
-from calibrant.measures._binned import as_counts
+from calibrant.measures._binned import as_counts, assign_bins
 from calibrant.measures._sweep import monotone_bins
 
 N, CLASSES = 120, 4
@@ -108,14 +108,14 @@ def test_moving_to_the_observed_gaps_changes_nothing(name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "calibrant.evaluation._resampled.shape_of",
-            lambda confidence, gap, _: Shape(gap, gap, torch.zeros(())),
+            lambda confidence, gap, _: Shape(gap, gap, gap),
         )
         observed = rows_of_predictions(Predictions(logits, labels), ones, 15)[name].resampled
+        observed = observed.own if isinstance(observed, SweepDraws) else observed
         assert isinstance(observed, AlongRay)
         moved = observed.moved(weights, torch.ones(1, dtype=torch.float64))[:, 0]
     back = observed._noise if name == "esd" else 0  # type: ignore[attr-defined]
-    plain = observed.own.draw(weights) if isinstance(observed, SweepDraws) else None
-    assert_close(moved - back, observed.draw(weights) if plain is None else plain)
+    assert_close(moved - back, observed.draw(weights))
 
 
 def test_the_largest_gap_is_moved_by_counts_drawn_anew() -> None:
@@ -123,7 +123,8 @@ def test_the_largest_gap_is_moved_by_counts_drawn_anew() -> None:
     confidence = torch.cat([torch.tensor([0.05]), torch.full((400,), 0.95)]).double()
     outcome = torch.cat([torch.tensor([1.0]), (torch.arange(400) % 2).float()]).double()
     weights = torch.ones(401, dtype=torch.float64)
-    draws = LargestGapDraws(Events.of(confidence, outcome, weights), bins=10)
+    events = Events.of(confidence, outcome, weights)
+    draws = LargestGapDraws(events, by_width(events, 10), bins=10)
     scales = torch.tensor([0.0, 1.0], dtype=torch.float64)
     # The gap of the many is beyond doubt; that of the one may be chance, but stands out too.
     assert_close(draws.truth(scales), torch.tensor([0.0, 0.95], dtype=torch.float64))
@@ -136,29 +137,57 @@ def test_the_largest_gap_is_moved_by_counts_drawn_anew() -> None:
 
 def test_no_samples_have_no_largest_gap() -> None:
     none = torch.zeros(0, dtype=torch.float64)
-    draws = LargestGapDraws(Events.of(none, none, none), bins=10)
+    events = Events.of(none, none, none)
+    draws = LargestGapDraws(events, by_width(events, 10), bins=10)
     scales = torch.tensor([0.0, 1.0], dtype=torch.float64)
     assert_close(draws.truth(scales), torch.zeros(2).double())
     assert_close(draws.moved(torch.zeros(3, 0).double(), scales), torch.zeros(3, 2).double())
 
 
-def test_a_sweep_keeps_its_bins_along_the_ray() -> None:
+def test_the_largest_gap_is_no_smaller_than_a_typical_one() -> None:
+    """One sample in a bin of its own might be chance; the many that are off are not."""
+    rng = torch.Generator().manual_seed(0)
+    confidence = torch.cat([torch.tensor([0.05]), 0.9 + 0.1 * torch.rand(800, generator=rng)])
+    outcome = torch.cat([torch.tensor([1.0]), (torch.arange(800) % 5 > 0).float()]).double()
+    ones = torch.ones(801, dtype=torch.float64)
+    rows = rows_of_events(confidence.double(), outcome, ones, None, 15)
+    chosen = {name: rows[name] for name in ("mce", "ece_l2")}
+    found = estimates(chosen, ones, draws=200, level=0.95, seed=0)
+    assert found["mce"].low == pytest.approx(found["ece_l2"].low)
+    assert found["mce"].low > 0.1
+
+
+def test_a_sweep_keeps_its_bins_along_the_ray_where_accuracies_rise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_slow_draws, "_FEWEST", 0.0)
     confidence, outcome = torch.rand(2, 60, generator=torch.Generator().manual_seed(4)).double()
     outcome = (outcome < confidence).double()
     ones = torch.ones(60, dtype=torch.float64)
     events = Events.of(confidence, outcome, ones)
-    (weights,) = multinomial_weights(ones, 3, seed=5)
-    found = SweepDraws(events).moved(weights, torch.tensor([0.0, 2.0]).double())
+    (weights,) = multinomial_weights(ones, 12, seed=5)
+    scales = (0.0, 1.0, 2.0)
+    found = SweepDraws(events).moved(weights, torch.tensor(scales).double(), "even")
     bins = monotone_bins(confidence, outcome, ones, "mass")
-    for row, both in zip(weights, found, strict=True):
-        for scale, value in zip((0.0, 2.0), both, strict=True):
-            square = 0.0
+    for row, each in zip(weights, found, strict=True):
+        for scale, value in zip(scales, each, strict=True):
+            square, rates = 0.0, []
             for k in range(int(bins.max()) + 1):
                 own = bins == k
-                gap = (row * events.gap - events.gap + scale * events.expected)[own].sum() / 60
-                mass = row[own].sum() / 60
-                square += (gap**2 / mass).item() if mass > 0 else 0.0
-            assert value.item() == pytest.approx(square**0.5)
+                moved = row * events.gap - events.gap + scale * events.shape.even
+                gap, mass = moved[own].sum() / 60, row[own].sum() / 60
+                square += (gap**2 / mass).item()
+                rates.append(((row * confidence)[own].sum() / 60 + gap) / mass)
+            if rates == sorted(rates):
+                assert value.item() == pytest.approx(square**0.5)
+            else:
+                assert value.isnan()
+    assert 0 < found.isnan().sum() < found.numel()
+    # Where hardly any rises, all count.
+    monkeypatch.setattr(_slow_draws, "_FEWEST", 1.1)
+    every = SweepDraws(events).moved(weights, torch.tensor(scales).double(), "even")
+    assert every.isfinite().all()
+    assert_close(every[found.isfinite()], found[found.isfinite()])
 
 
 @pytest.mark.parametrize("name", ALONG_RAY)
@@ -257,6 +286,16 @@ def test_a_lucky_value_says_no_more_than_the_median_of_a_perfect_model() -> None
     assert high == pytest.approx(0.5 - 0.025)
 
 
+def test_resamples_that_say_nothing_are_left_out() -> None:
+    noise = torch.linspace(-1, 1, 2001, dtype=torch.float64)
+    truth = torch.tensor([0.0, 10.0, 20.0], dtype=torch.float64)
+    moved = noise[:, None] + truth
+    silent = torch.full_like(moved, torch.nan)
+    assert inverted(15.0, torch.cat([moved, silent]), truth, 0.9) == inverted(
+        15.0, moved, truth, 0.9
+    )
+
+
 def test_expected_gaps_keep_a_real_bump_and_drop_noise(rng: torch.Generator) -> None:
     confidence = torch.rand(4_000, generator=rng, dtype=torch.float64)
     noise = 0.4 * torch.randn(4_000, generator=rng, dtype=torch.float64)
@@ -265,99 +304,108 @@ def test_expected_gaps_keep_a_real_bump_and_drop_noise(rng: torch.Generator) -> 
     dropped, kept = (shape_of(confidence, gap, ones) for gap in (noise, bump + noise))
     assert dropped.expected.square().mean() < 0.2 * noise.square().mean()
     assert (kept.expected * bump).mean() / bump.square().mean() > 0.9
-    assert (kept.shrunk * bump).mean() / bump.square().mean() > 0.9
-    assert dropped.freedom < 4 < 12 < kept.freedom <= 15
 
 
-def test_a_mean_within_its_noise_is_dropped_or_put_at_its_standard_error() -> None:
+def test_a_mean_within_its_noise_is_put_at_its_standard_error() -> None:
     confidence = torch.linspace(0, 1, 400, dtype=torch.float64)
     gap = torch.tensor([1.0, -1.0] * 200, dtype=torch.float64) + 0.001
     found = shape_of(confidence, gap, torch.ones(400, dtype=torch.float64))
-    assert_close(found.shrunk.mean(), torch.zeros(()).double(), atol=1e-12, rtol=0)
     # The standard error of the mean of 400 gaps of size one.
     assert_close(found.expected.mean(), torch.tensor(1 / 20).double(), atol=1e-3, rtol=0)
     certain = shape_of(confidence, gap + 1, torch.ones(400, dtype=torch.float64))
     assert_close(certain.expected.mean(), (gap + 1).mean())
-    assert 0.99 < certain.shrunk.mean() / (gap + 1).mean() < 1
 
 
-def few_bins_slowly(events: Events, cell: Tensor, cells: int) -> Tensor:
-    """Stein's estimate of the risk, one bin and one threshold at a time."""
-    n = len(cell)
-    gap, noise, smooth, kept = [], [], [], []
-    for k in range(cells):
+def of_bins(events: Events, cell: Tensor) -> tuple[list[float], list[float], list[float]]:
+    """Of each bin its samples, its mean gap, and that gap's standard error."""
+    count, gap, error = [], [], []
+    for k in range(15):
         own = cell == k
         chance = events.confidence[own] * (1 - events.confidence[own])
-        gap.append(events.gap[own].sum().item() / n)
-        smooth.append(events.shrunk[own].sum().item() / n)
-        noise.append(max(events.gap[own].square().sum(), chance.sum()).item() ** 0.5 / n)
-    sizes = [abs(g) / s for g, s in zip(gap, noise, strict=True)]
-    risk = sum(((g - f) / s) ** 2 for g, f, s in zip(gap, smooth, noise, strict=True))
-    risk += 2 * events.freedom.item() - cells
-    best = None
-    for t in sizes:
-        own_risk = sum(min(z, t) ** 2 + (1 if z > t else -1) for z in sizes)
-        if own_risk < risk:
-            risk, best = own_risk, t
-    if best is None:
-        return events.shrunk
-    for k, (g, z) in enumerate(zip(gap, sizes, strict=True)):
-        kept.append(g * max(0.0, 1 - best / z) / ((cell == k).sum().item() / n))
-    return torch.tensor(kept, dtype=torch.float64)[cell]
+        count.append(own.sum().item())
+        gap.append(events.gap[own].mean().item())
+        error.append(max(events.gap[own].square().sum(), chance.sum()).item() ** 0.5 / count[-1])
+    return count, gap, error
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("gap", ["none", "one bin", "slope"])
-def test_a_few_bins_are_believed_where_they_explain_the_gaps_better(gap: str, seed: int) -> None:
+GAPS = ["none", "one bin", "slope", "large"]
+
+
+def gapped(kind: str, seed: int) -> tuple[Events, Tensor]:
+    """Events of 900 confidences, and their bins of equal mass."""
     rng = torch.Generator().manual_seed(seed)
     confidence = torch.rand(900, generator=rng, dtype=torch.float64)
     chance = {
         "none": confidence,
-        "one bin": torch.where((confidence > 0.4) & (confidence < 0.5), 0.9, confidence),
+        "one bin": torch.where((confidence > 0.4) & (confidence < 0.47), 0.95, confidence),
         "slope": 0.3 + 0.4 * confidence,
-    }[gap]
+        "large": 1 - confidence,
+    }[kind]
     outcome = torch.bernoulli(chance, generator=rng)
     events = Events.of(confidence, outcome, torch.ones(900, dtype=torch.float64))
-    cell = (10 * confidence).long()
-    found = in_few_bins(events, cell, 10)
-    assert_close(found, few_bins_slowly(events, cell, 10))
-    if gap == "one bin":
-        assert found is not events.shrunk
-        assert found[cell == 4].mean() > 0.3 > 0.1 > found[cell != 4].abs().max()
+    return events, assign_bins(confidence, bins=15, binning="mass")
 
 
-def test_in_every_bin_one_standard_error_to_the_side_expected() -> None:
-    rng = torch.Generator().manual_seed(0)
-    confidence = torch.rand(300, generator=rng, dtype=torch.float64)
-    events = Events.of(confidence, torch.ones(300).double(), torch.ones(300).double())
-    cell = (3 * confidence).long()
-    found = alike_everywhere(events, cell, 4)
-    for k in range(3):
-        own = cell == k
-        size = max(events.gap[own].square().sum(), (confidence * (1 - confidence))[own].sum())
-        assert_close(found[own], (size.sqrt() / own.sum()).expand(int(own.sum())))
-    down = Events.of(confidence, torch.zeros(300).double(), torch.ones(300).double())
-    assert (alike_everywhere(down, cell, 4) < 0).all()
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", GAPS)
+def test_a_sparse_truth_leaves_what_noise_would(kind: str, seed: int) -> None:
+    events, cell = gapped(kind, seed)
+    _, gap, error = of_bins(events, cell)
+    sizes = [abs(g) / e for g, e in zip(gap, error, strict=True)]
+    low, high = 0.0, sorted(sizes)[-2]
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = sum(min(z, middle) ** 2 for z in sizes) > 15
+        low, high = (low, middle) if enough else (middle, high)
+    factor = max(sizes) / (max(sizes) - low)
+    slowly = [g * max(0.0, 1 - low / z) * factor for g, z in zip(gap, sizes, strict=True)]
+    assert_close(events.shape.sparse, torch.tensor(slowly, dtype=torch.float64)[cell])
+    bins = sum(abs(g) > 1e-9 for g in slowly)
+    if kind == "one bin":
+        assert bins < 8
+    if kind == "none" and sum(z**2 for z in sizes) < 15:
+        assert bins == 1
+    if kind == "large":
+        assert bins > 10
 
 
-def test_the_ends_of_an_interval_come_from_rays_of_their_own() -> None:
-    confidence, outcome = torch.rand(2, 500, generator=torch.Generator().manual_seed(2)).double()
-    ones = torch.ones(500, dtype=torch.float64)
-    rows = rows_of_events(confidence, (outcome < confidence**2).double(), ones, None, 15)
+@pytest.mark.parametrize("kind", GAPS)
+def test_an_even_truth_is_off_by_as_many_standard_errors_everywhere(kind: str) -> None:
+    events, cell = gapped(kind, 0)
+    count, gap, error = of_bins(events, cell)
+    squares = [(g / e) ** 2 for g, e in zip(gap, error, strict=True)]
+    size = max(1.0, (sum(squares) / 15) ** 0.5)
+    for k in range(15):
+        side = 1 if events.shape.expected[cell == k].sum() >= 0 else -1
+        slowly = torch.full((int(count[k]),), side * size * error[k], dtype=torch.float64)
+        assert_close(events.shape.even[cell == k], slowly)
+
+
+def test_shapes_of_nothing_are_nothing() -> None:
+    sure = torch.ones(5, dtype=torch.float64)
+    for shape in shape_of(sure, torch.zeros(5).double(), sure):
+        assert_close(shape, torch.zeros(5).double())
+
+
+@pytest.mark.parametrize("name", [name for name in ALONG_RAY if name != "mce"])
+def test_the_ends_of_an_interval_come_from_rays_of_their_own(name: str) -> None:
+    logits, labels = sample(tied=False)
+    ones = torch.ones(N, dtype=torch.float64)
+    row = rows_of_predictions(Predictions(logits, labels), ones, 15)[name]
     (weights,) = multinomial_weights(ones, 60, seed=1)
-    for name in ("ece", "ece_mass", "ks_error", "esd", "mmce"):
-        ray = rows[name].resampled
-        assert isinstance(ray, AlongRay)
-        scales, value = ray.scales_like(ones), rows[name].value().item()
-        rays, truths = ray.rays(weights, scales), ray.truths(scales)
-        assert_close(rays[:, 0], ray.moved(weights, scales))
-        assert_close(truths[0], ray.truth(scales))
-        each = [inverted(value, rays[:, k], truths[k], 0.9) for k in range(len(truths))]
-        low, high = ray.ends(value, rays, truths, 0.9)
-        if len(each) == 3:
-            assert (low, high) == (each[1][0], (each[0][1] + each[2][1]) / 2)
-        else:
-            assert (low, high) == (each[0][0], max(each[0][1], each[1][1]))
+    ray = row.resampled
+    assert isinstance(ray, AlongRay)
+    scales, value = ray.scales_like(ones), row.value().item()
+    rays, truths = ray.rays(weights, scales), ray.truths(scales)
+    shapes: tuple[ShapeName, ...] = (
+        "sparse",
+        "expected" if name in ("ks_error", "esd", "mmce") else "even",
+    )
+    (low, _), (_, high) = (
+        inverted(value, ray.moved(weights, scales, shape), ray.truth(scales, shape), 0.9)
+        for shape in shapes
+    )
+    assert ray.ends(value, rays, truths, 0.9) == pytest.approx((low, max(low, high)))
 
 
 def test_intervals_of_events_hold_the_truth_about_as_often_as_they_say() -> None:

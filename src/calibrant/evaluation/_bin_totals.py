@@ -32,11 +32,11 @@ class Totals:
     of_sample: Callable[[Float[Tensor, " n"]], Float[Tensor, "#draws bins"]]
 
     def moved(
-        self, events: Events, shape: Float[Tensor, " n"], scales: Float[Tensor, " scales"]
+        self, events: Events, truth: Float[Tensor, " n"], scales: Float[Tensor, " scales"]
     ) -> Float[Tensor, "draws scales bins"]:
-        """The gaps of the bins, moved from the observed to each multiple of a shape."""
+        """The gaps of the bins, moved from the observed to each multiple of a truth's."""
         noise = self.gap - self.of_sample(events.gap)
-        return noise[:, None] + scales[:, None] * self.of_sample(shape)[:, None]
+        return noise[:, None] + scales[:, None] * self.of_sample(truth)[:, None]
 
 
 Binned = Callable[[Float[Tensor, "draws n"]], Totals]
@@ -48,7 +48,7 @@ def by_cell(events: Events, cell: Int[Tensor, " n"], cells: int) -> Binned:
     few = cells < _MANY_BINS and 3 * cells * len(cell) <= _MOST_ZEROS
     if few:
         member = torch.nn.functional.one_hot(cell, cells).to(events.gap.dtype)
-        table = (member[:, None, :] * columns[:, :, None]).reshape(len(cell), -1)
+        table = (member[:, None, :] * columns[:, :, None]).reshape(len(cell), 3 * cells)
 
     def of_sample(x: Tensor) -> Tensor:
         empty = torch.zeros(cells, dtype=x.dtype, device=x.device)

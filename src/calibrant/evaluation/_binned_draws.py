@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from ..criteria import root
-from ..measures._binned import Binning, assign_bins, bin_mean
+from ..measures._binned import bin_mean
 from ._bin_totals import Binned, Totals
-from ._extremes import alike_everywhere, in_few_bins
-from ._interval import inverted
 from ._resampled import AlongRay, Events
+from ._shape import ShapeName
 
 # Gaps held at once, over resamples, truths and bins.
 _AT_ONCE = 2**22
@@ -71,66 +69,25 @@ class BinnedDraws(AlongRay):
         return self.reduce(totals, totals.gap[:, None])[:, 0]
 
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """The totals once, the norm for every scale."""
-        return self._along(self.events.expected, weights, scales, self.reduce)
+        return self._along(shape, weights, scales, self.reduce)
 
-    def truth(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, " scales"]:
-        """The norm of the expected gaps in the bins of the original sample."""
+    def truth(
+        self, scales: Float[Tensor, " scales"], shape: ShapeName = "expected"
+    ) -> Float[Tensor, " scales"]:
+        """The norm of the truth's gaps in the bins of the original sample."""
         reduce, own = self.of_truth or self.reduce, self.events.weights[None]
-        return self._along(self.events.expected, own, scales, reduce)[0]
+        return self._along(shape, own, scales, reduce)[0]
 
-    def _along(self, shape: Tensor, weights: Tensor, scales: Tensor, reduce: Reduce) -> Tensor:
-        totals = self.binned(weights)
+    def _along(self, shape: ShapeName, weights: Tensor, scales: Tensor, reduce: Reduce) -> Tensor:
+        totals, gaps = self.binned(weights), self.events.gaps(shape)
         few = max(1, _AT_ONCE // totals.gap.numel())
         parts = [
-            reduce(totals, totals.moved(self.events, shape, some)) for some in scales.split(few)
+            reduce(totals, totals.moved(self.events, gaps, some)) for some in scales.split(few)
         ]
         return torch.cat(parts, dim=1)
-
-
-@dataclass(frozen=True)
-class TotalGapDraws(BinnedDraws):
-    r"""The l1 norm, along three rays.
-
-    Noise adds to $\sum_b |g_b|$ where a gap is small beside it, and nothing where it is large. So
-    the bias depends on how the truth is spread over the bins: it is largest if all of it lies in
-    a few, and smallest if every bin is off alike. The lower end of an interval takes the first
-    for the truth where the gaps look like it; the upper end takes the middle between what the
-    expected gaps say and the second.
-
-    - `bins`, `binning`: as the measure has them.
-    """
-
-    bins: int = 15
-    binning: Binning = "width"
-
-    @cached_property
-    def shapes(self) -> tuple[Float[Tensor, " n"], ...]:
-        """As expected, in a few bins where that is likelier, and alike in all."""
-        events, bins = self.events, self.bins
-        cell = assign_bins(
-            events.confidence, bins=bins, binning=self.binning, weights=events.weights
-        )
-        few = in_few_bins(events, cell, bins)
-        return events.expected, few, alike_everywhere(events, cell, bins)
-
-    def rays(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
-    ) -> Float[Tensor, "draws rays scales"]:
-        """One for each shape; the totals are found once."""
-        along = [self._along(shape, weights, scales, self.reduce) for shape in self.shapes]
-        return torch.stack(along, dim=1)
-
-    def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
-        """One for each shape."""
-        return self.rays(self.events.weights[None], scales)[0]
-
-    def ends(self, value: float, rays: Tensor, truths: Tensor, level: float) -> tuple[float, float]:
-        """From three intervals, one."""
-        (_, high), (low, _), (_, highest) = (
-            inverted(value, ray, truth, level)
-            for ray, truth in zip(rays.unbind(1), truths, strict=True)
-        )
-        return low, (high + highest) / 2

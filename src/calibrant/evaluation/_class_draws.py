@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ._binned_draws import BinnedDraws
 from ._resampled import AlongRay
+from ._shape import ShapeName
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,29 @@ class OverClasses(AlongRay):
         return self._combine(lambda one: one.draw(weights))
 
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """Class by class."""
-        return self._combine(lambda one: one.moved(weights, scales))
+        return self._combine(lambda one: one.moved(weights, scales, shape))
 
-    def truth(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, " scales"]:
+    def truth(
+        self, scales: Float[Tensor, " scales"], shape: ShapeName = "expected"
+    ) -> Float[Tensor, " scales"]:
         """Class by class."""
-        return self._combine(lambda one: one.truth(scales))
+        return self._combine(lambda one: one.truth(scales, shape))
+
+    def rays(
+        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "draws rays scales"]:
+        """All rays of a class while it is built."""
+        return self._combine(lambda one: one.rays(weights, scales))
+
+    def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
+        """All rays of a class while it is built."""
+        return self._combine(lambda one: one.truths(scales))
 
     def _combine(self, of: Callable[[BinnedDraws], Tensor]) -> Tensor:
         total = sum(of(self.each(j)) ** self.norm for j in range(self.classes))

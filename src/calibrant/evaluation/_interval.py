@@ -24,7 +24,8 @@ def inverted(
 ) -> tuple[float, float]:
     """The truths along the ray under which the value would not be surprising.
 
-    - `value`: the estimate. `moved`: its resamples had the truth been each of `truth`.
+    - `value`: the estimate. `moved`: its resamples had the truth been each of `truth`, NaN where a
+      resample says nothing.
 
     The lower end is the truth whose resamples reach the value by chance only, the upper end
     the one whose resamples fall short of it by chance only. A value luckier than the median
@@ -32,9 +33,9 @@ def inverted(
     docs/decisions/intervals.md.
     """
     tails = torch.tensor([(1 + level) / 2, (1 - level) / 2], dtype=moved.dtype)
-    quantiles = moved.quantile(tails.to(moved.device), dim=0).cummax(dim=1).values
+    quantiles = moved.nanquantile(tails.to(moved.device), dim=0).cummax(dim=1).values
     most, least = quantiles.tolist()
-    seen = max(value, moved[:, 0].median().item())
+    seen = max(value, moved[:, 0].nanmedian().item())
     ray = truth.tolist()
     return crossing(ray, most, value), crossing(ray, least, seen, last=True)
 

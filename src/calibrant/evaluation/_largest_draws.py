@@ -8,9 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..measures._binned import assign_bins
-from ._bin_totals import by_width
-from ._binned_draws import BinnedDraws, largest_gap
+from ._bin_totals import Binned
+from ._binned_draws import BinnedDraws, l2_gap, largest_gap
+from ._interval import inverted
 from ._resampled import AlongRay, Events
+from ._shape import ShapeName
 
 # Standard errors from zero beyond which a bin's own gap is believed.
 _SEEN = 1.5
@@ -22,23 +24,28 @@ class LargestGapDraws(AlongRay):
 
     So along the ray outcomes are drawn anew: in each bin as many as it holds, or as its weights
     amount to, with the chance that the truth would give them. The shape of the truth is the gap
-    of each bin where it stands out from noise, elsewhere the gap to expect at its confidence.
+    of each bin where it stands out from noise, elsewhere the gap that a shape has there.
+
+    The largest gap is no smaller than the root of their mean square: where the interval of that
+    begins, its own begins at the latest.
+
+    - `binned`: the totals of the `bins` of equal width.
     """
 
     events: Events
+    binned: Binned
     bins: int
 
     @cached_property
-    def plain(self) -> BinnedDraws:
-        """The measure of resampled rows."""
-        return BinnedDraws(self.events, by_width(self.events, self.bins), largest_gap)
+    def typical(self) -> BinnedDraws:
+        """The root of the mean square gap in the same bins."""
+        return BinnedDraws(self.events, self.binned, l2_gap)
 
     @cached_property
     def _random(self) -> torch.Generator:
         return torch.Generator(self.events.gap.device).manual_seed(0)
 
-    @cached_property
-    def _filled(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _filled(self, shape: ShapeName) -> tuple[Tensor, Tensor, Tensor]:
         """Of each bin with samples: how many they amount to, their confidence, and the shape."""
         events = self.events
         cell = assign_bins(events.confidence, bins=self.bins, binning="width")
@@ -52,7 +59,7 @@ class LargestGapDraws(AlongRay):
 
         count = (mass[filled].square() / squares[filled]).round()
         confidence, gap, expected = (
-            mean(x) for x in (events.confidence.to(empty.dtype), events.gap, events.expected)
+            mean(x) for x in (events.confidence.to(empty.dtype), events.gap, events.gaps(shape))
         )
         # A bin that is never wrong says little about how often it might be.
         chance = (confidence + expected).clamp(0.01, 0.99)
@@ -61,26 +68,49 @@ class LargestGapDraws(AlongRay):
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """Bin totals, then the largest."""
-        return self.plain.draw(weights)
+        return BinnedDraws(self.events, self.binned, largest_gap).draw(weights)
 
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """As many draws of the counts as there are rows of weights."""
-        count, confidence, shape = self._filled
+        count, confidence, gaps = self._filled(shape)
         if not len(count):
             return weights.new_zeros(len(weights), len(scales))
-        chance = (confidence + scales[:, None] * shape).clamp(0, 1)
+        chance = (confidence + scales[:, None] * gaps).clamp(0, 1)
         size = (len(weights), *chance.shape)
         hits = torch.binomial(
             count.expand(size).contiguous(), chance.expand(size).contiguous(), self._random
         )
         return (hits / count - confidence).abs().amax(dim=-1)
 
-    def truth(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, " scales"]:
+    def truth(
+        self, scales: Float[Tensor, " scales"], shape: ShapeName = "expected"
+    ) -> Float[Tensor, " scales"]:
         """The largest distance of a chance from the confidence."""
-        _, confidence, shape = self._filled
+        _, confidence, gaps = self._filled(shape)
         if not len(confidence):
             return torch.zeros_like(scales)
-        chance = (confidence + scales[:, None] * shape).clamp(0, 1)
+        chance = (confidence + scales[:, None] * gaps).clamp(0, 1)
         return (chance - confidence).abs().amax(dim=-1)
+
+    def rays(
+        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "draws rays scales"]:
+        """Its own, and that of the typical gap whose truth is sparse."""
+        along = (self.moved(weights, scales), self.typical.moved(weights, scales, "sparse"))
+        return torch.stack(along, dim=1)
+
+    def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
+        """The truths of these two."""
+        return torch.stack([self.truth(scales), self.typical.truth(scales, "sparse")])
+
+    def ends(self, value: float, rays: Tensor, truths: Tensor, level: float) -> tuple[float, float]:
+        """Its own, but no lower than where the typical gap begins."""
+        low, high = inverted(value, rays[:, 0], truths[0], level)
+        typical = self.typical.draw(self.events.weights[None]).item()
+        at_least, _ = inverted(typical, rays[:, 1], truths[1], level)
+        return max(low, at_least), max(high, at_least)

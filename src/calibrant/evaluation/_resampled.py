@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from ..measures._precision import widened
 from ._interval import inverted
-from ._shape import shape_of
+from ._shape import Shape, ShapeName, shape_of
 
 SCALES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
@@ -21,24 +22,25 @@ class Events:
     - `confidence`: as the measure sees it, so that bins and ties are the measure's own.
     - `gap`: outcome less confidence, in double precision.
     - `weights`: how much each sample counts before any resampling.
-    - `expected`, `shrunk`, `freedom`: the gap to expect at each confidence, as `Shape` has it.
+    - `shape`: the gaps that the truth may have.
     """
 
     confidence: Float[Tensor, " n"]
     outcome: Float[Tensor, " n"]
     gap: Float[Tensor, " n"]
     weights: Float[Tensor, " n"]
-    expected: Float[Tensor, " n"]
-    shrunk: Float[Tensor, " n"]
-    freedom: Float[Tensor, ""]
+    shape: Shape
 
     @staticmethod
     def of(confidence: Tensor, outcome: Tensor, weights: Tensor) -> "Events":
         """From what a measure takes."""
         gap, wide, happened = widened(outcome - confidence, confidence, outcome)
-        shape = shape_of(wide, gap, weights)
-        told = (shape.expected, shape.shrunk, shape.freedom)
-        return Events(confidence.contiguous(), happened, gap, weights, *told)
+        return Events(confidence.contiguous(), happened, gap, weights, shape_of(wide, gap, weights))
+
+    def gaps(self, shape: ShapeName) -> Float[Tensor, " n"]:
+        """Those of the truth, by the name of its shape."""
+        named: Tensor = getattr(self.shape, shape)
+        return named
 
     def shares(self, x: Tensor) -> Tensor:
         """Weighted samples as shares of the whole."""
@@ -52,7 +54,7 @@ class Resampled(ABC):
     Resampling says how a statistic scatters around the *estimated* truth. Near calibration
     that truth is the wrong place to scatter around: most of it is noise. So a statistic of
     gaps also says how it scatters around other truths: the resampled gaps are moved from
-    their observed mean to `scale` times the gap expected at their confidence.
+    their observed mean to multiples of the gaps that the truth may have.
     """
 
     most: int | None = None
@@ -64,9 +66,17 @@ class Resampled(ABC):
 
 
 class AlongRay(Resampled):
-    """A statistic of gaps, which can be moved along the ray of truths."""
+    """A statistic of gaps, which can be moved along rays of truths.
 
+    How far noise lifts it depends on how the truth is spread: most where that lies in a few bins,
+    least where every bin is off alike. An interval begins where the first would still reach the
+    value, and ends where the second would still fall as low.
+    """
+
+    events: Events
     scales: tuple[float, ...] = SCALES
+    upper: ClassVar[ShapeName] = "even"
+    """The shape of the truths among which the upper end is sought."""
 
     @property
     def highest(self) -> float:
@@ -74,28 +84,34 @@ class AlongRay(Resampled):
         return 1.0
 
     def scales_like(self, other: Tensor) -> Float[Tensor, " scales"]:
-        """The places of the ray, as a tensor beside another."""
+        """The places of a ray, as a tensor beside another."""
         return torch.tensor(self.scales, dtype=other.dtype, device=other.device)
 
     @abstractmethod
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
-        """The statistic of each resample, had the truth been each multiple of the expected."""
+        """The statistic of each resample, had the truth been each multiple of a shape."""
 
-    def truth(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, " scales"]:
-        """What the statistic would be without noise, for each multiple of the expected gap."""
-        return self.moved(self.events.weights[None], scales)[0]
+    def truth(
+        self, scales: Float[Tensor, " scales"], shape: ShapeName = "expected"
+    ) -> Float[Tensor, " scales"]:
+        """What the statistic would be without noise, for each multiple of a shape."""
+        return self.moved(self.events.weights[None], scales, shape)[0]
 
     def rays(
         self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
     ) -> Float[Tensor, "draws rays scales"]:
-        """The same along every ray that the interval looks at: here one."""
-        return self.moved(weights, scales)[:, None]
+        """The resamples along the two rays of an interval, one for each end."""
+        along = (self.moved(weights, scales, "sparse"), self.moved(weights, scales, self.upper))
+        return torch.stack(along, dim=1)
 
     def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
         """The truths of these rays."""
-        return self.truth(scales)[None]
+        return torch.stack([self.truth(scales, "sparse"), self.truth(scales, self.upper)])
 
     def ends(
         self,
@@ -104,10 +120,10 @@ class AlongRay(Resampled):
         truths: Float[Tensor, "rays scales"],
         level: float,
     ) -> tuple[float, float]:
-        """The interval of a value."""
-        return inverted(value, rays[:, 0], truths[0], level)
-
-    events: Events
+        """The interval of a value: each end along a ray of its own."""
+        low, _ = inverted(value, rays[:, 0], truths[0], level)
+        _, high = inverted(value, rays[:, 1], truths[1], level)
+        return low, max(low, high)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ..measures._precision import widened
 from ..predictions import Predictions
 from ..scores import Score, accuracy, brier, nll
 from ._bin_totals import by_cell, by_mass, by_width
-from ._binned_draws import BinnedDraws, TotalGapDraws, debiased_gap, l2_gap, total_gap
+from ._binned_draws import BinnedDraws, debiased_gap, l2_gap, total_gap
 from ._class_draws import OverClasses
 from ._largest_draws import LargestGapDraws
 from ._ranking import auroc, risk_coverage_area
@@ -62,12 +62,11 @@ def rows_of_events(
         return Row(partial(measure, confidence, outcome, **more, **settings), resampled)
 
     by = partial(BinnedDraws, events)
-    total = partial(TotalGapDraws, events, reduce=total_gap, bins=bins)
     return {
-        "ece": row(ece, total(width), bins=bins),
+        "ece": row(ece, by(width, total_gap), bins=bins),
         "ece_l2": row(ece, by(width, l2_gap), bins=bins, norm=2),
-        "mce": row(mce, LargestGapDraws(events, bins), bins=bins),
-        "ece_mass": row(ece, total(mass, binning="mass"), bins=bins, binning="mass"),
+        "mce": row(mce, LargestGapDraws(events, width, bins), bins=bins),
+        "ece_mass": row(ece, by(mass, total_gap), bins=bins, binning="mass"),
         "ece_mass_l2": row(ece, by(mass, l2_gap), bins=bins, norm=2, binning="mass"),
         "label_binned_ece": row(label_binned_ece, LabelBinnedDraws(events, bins), bins=bins),
         "debiased_ece": row(debiased_ece, by(mass, debiased_gap, l2_gap), bins=bins),

@@ -1,8 +1,9 @@
 """KS, ESD and MMCE of many resamples: weighted running sums over one order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -12,50 +13,27 @@ from ..criteria import root
 from ..measures._mmce import _decayed_sums
 from ..measures._order import Ascending
 from ..measures._precision import in_proportion
-from ._interval import inverted
 from ._ranking import Levels
 from ._resampled import AlongRay, Events, Resampled
+from ._shape import ShapeName
 
 
-@dataclass(frozen=True)
 class OfRunningSums(AlongRay):
-    """A statistic of running sums of gaps, along two rays.
+    """A statistic of running sums of gaps.
 
-    A mean that is mostly noise may run against gaps of both signs, and the running sums of such a
-    shape scatter less than those of the truth. So the upper end also looks along the shape without
-    that mean, and is the higher of the two.
+    They add up bins whose gaps have one sign and cancel those of another, so what matters is where
+    the signs change. A truth that is even, but to the wrong side in some bins, would scatter too
+    little: the upper end is sought along the expected one.
     """
 
-    events: Events
-
-    @cached_property
-    def without(self) -> AlongRay:
-        """The same statistic, the mean gap shrunk as all the rest is."""
-        return replace(self, events=replace(self.events, expected=self.events.shrunk))
-
-    def rays(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
-    ) -> Float[Tensor, "draws rays scales"]:
-        """With the mean and without it."""
-        both = (self.moved(weights, scales), self.without.moved(weights, scales))
-        return torch.stack(both, dim=1)
-
-    def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
-        """The same."""
-        return torch.stack([self.truth(scales), self.without.truth(scales)])
-
-    def ends(self, value: float, rays: Tensor, truths: Tensor, level: float) -> tuple[float, float]:
-        """The lower end with the mean, the higher of the upper ones."""
-        (low, high), (_, other) = (
-            inverted(value, ray, truth, level)
-            for ray, truth in zip(rays.unbind(1), truths, strict=True)
-        )
-        return low, max(high, other)
+    upper: ClassVar[ShapeName] = "expected"
 
 
 @dataclass(frozen=True)
 class KsDraws(OfRunningSums):
     """The largest running sum of gaps."""
+
+    events: Events
 
     @cached_property
     def levels(self) -> Levels:
@@ -72,18 +50,19 @@ class KsDraws(OfRunningSums):
         return _size(self._running(weights))
 
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """Running sums less the observed ones, plus those of each truth."""
-        observed, expected = (
+        observed, true = (
             self.levels.running(self.events.shares(x))
-            for x in (self.events.gap, self.events.expected)
+            for x in (self.events.gap, self.events.gaps(shape))
         )
         noise = self._running(weights) - observed
         room = torch.empty_like(noise)
-        sizes = [
-            _size(torch.add(noise, expected, alpha=scale, out=room)) for scale in scales.tolist()
-        ]
+        sizes = [_size(torch.add(noise, true, alpha=scale, out=room)) for scale in scales.tolist()]
         return torch.stack(sizes, dim=1)
 
 
@@ -95,6 +74,8 @@ class EsdDraws(OfRunningSums):
     from the sample and once from resampling, and its weighted form takes off both; moved to
     another truth it has it once, and `_noise` gives the second back.
     """
+
+    events: Events
 
     @cached_property
     def ascending(self) -> Ascending:
@@ -131,10 +112,13 @@ class EsdDraws(OfRunningSums):
         return self._forms(weights, torch.zeros_like(self.events.gap)[None])[:, 0]
 
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """The square is expanded, so that all scales share two matrix products."""
-        return self._forms(weights, _shifts(self.events, scales)) + self._noise
+        return self._forms(weights, _shifts(self.events, scales, shape)) + self._noise
 
     @cached_property
     def _noise(self) -> Tensor:
@@ -148,6 +132,7 @@ class EsdDraws(OfRunningSums):
 class MmceDraws(OfRunningSums):
     """The root of a quadratic form in the gaps, by decayed running sums."""
 
+    events: Events
     bandwidth: float = 0.4
 
     @cached_property
@@ -172,11 +157,14 @@ class MmceDraws(OfRunningSums):
         return root((charge * self._field(charge)).sum(dim=1))
 
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """The form is expanded, so that all scales share one matrix product."""
         charge = self._charges(weights)
-        shift = _shifts(self.events, scales)[:, self.ascending.source]
+        shift = _shifts(self.events, scales, shape)[:, self.ascending.source]
         field = self._field(shift)
         own = (charge * self._field(charge)).sum(dim=1)
         return root(own[:, None] + 2 * charge @ field.T + (shift * field).sum(dim=1))
@@ -201,9 +189,9 @@ class RankingDraws(Resampled):
         )
 
 
-def _shifts(events: Events, scales: Tensor) -> Float[Tensor, "scales n"]:
+def _shifts(events: Events, scales: Tensor, shape: ShapeName) -> Float[Tensor, "scales n"]:
     """What moves the observed gaps to each truth, as shares of the whole."""
-    return scales[:, None] * events.shares(events.expected) - events.shares(events.gap)
+    return scales[:, None] * events.shares(events.gaps(shape)) - events.shares(events.gap)
 
 
 def _size(running: Tensor) -> Tensor:

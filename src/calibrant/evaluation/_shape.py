@@ -1,9 +1,10 @@
 """What the truth behind some gaps may look like, with the noise taken out."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..measures._binned import assign_bins
@@ -11,19 +12,21 @@ from ..measures._binned import assign_bins
 # Bins of equal mass in which the gaps are compared with their own noise.
 _BINS = 15
 
+ShapeName = Literal["expected", "sparse", "even"]
+
 
 class Shape(NamedTuple):
-    """The gap to expect at each sample's confidence.
+    """Gaps that the truth may have at each sample's confidence, each up to a factor.
 
-    - `shrunk`: all of it that is more than chance.
-    - `expected`: the same, but a mean within one standard error of zero is put at one standard
+    - `expected`: as much of the gaps as is more than chance, with a mean of at least one standard
       error: a truth of one sign is the hardest to tell from none, so it is never ruled out.
-    - `freedom`: how many numbers were fitted, one that was shrunk by half being half of one.
+    - `sparse`: in as few bins as leave no more of the gaps unexplained than noise would.
+    - `even`: in every bin as many standard errors, to the side that is expected there.
     """
 
-    shrunk: Float[Tensor, " n"]
     expected: Float[Tensor, " n"]
-    freedom: Float[Tensor, ""]
+    sparse: Float[Tensor, " n"]
+    even: Float[Tensor, " n"]
 
 
 def shape_of(
@@ -33,10 +36,10 @@ def shape_of(
 ) -> Shape:
     r"""What the truth behind some gaps may look like.
 
-    As much of the mean, of the slope in the confidence, and of what mean and slope leave, as is
-    more than chance: mean and slope are shrunk by $(1 - 1/z^2)_+$, the rest, over $M$ bins of
-    equal mass, by James and Stein's factor $(1 - (M - 2) / \chi^2)_+$. Noise goes to zero; a real
-    bump stays.
+    Expected is as much of the mean, of the slope in the confidence, and of what mean and slope
+    leave, as is more than chance: the slope is shrunk by $(1 - 1/z^2)_+$, the rest, over $M$ bins
+    of equal mass, by James and Stein's factor $(1 - (M - 2) / \chi^2)_+$. Noise goes to zero; a
+    real bump stays.
 
     >>> confidence = torch.linspace(0, 1, 100, dtype=torch.float64)
     >>> shape_of(confidence, 0.3 - 0.2 * confidence, torch.ones(100)).expected[[0, -1]]
@@ -44,6 +47,7 @@ def shape_of(
     """
     total = weights.sum().clamp(min=torch.finfo(gap.dtype).tiny)
     share = weights / total
+    bins = _Bins(assign_bins(confidence, bins=_BINS, binning="mass", weights=share), share)
     mean = (share * gap).sum()
     centred = confidence - (share * confidence).sum()
     spread = (share * centred.square()).sum()
@@ -52,25 +56,70 @@ def shape_of(
     rest = gap - mean - slope * centred
     # Standard errors from what is left: a line that explains everything has none.
     mean_noise, slope_noise = (share * rest).square().sum(), (lever * rest).square().sum()
-    real_mean = _beyond_chance(mean.square(), mean_noise)
-    real_slope = _beyond_chance(slope.square(), slope_noise)
-    real_rest, bins = _real_part(confidence, rest, share)
     far = torch.where(mean < 0, -1, 1) * torch.maximum(mean.abs(), mean_noise.sqrt())
-    around = real_slope * slope * centred + real_rest * rest
-    freedom = real_mean + real_slope + real_rest * bins
-    return Shape(real_mean * mean + around, far + around, freedom)
+    sloping = _beyond_chance(slope.square(), slope_noise) * slope * centred
+    expected = far + sloping + _real_part(rest, bins) * rest
+    noise = _noise(confidence, gap, bins)
+    errors = torch.where(noise > 0, bins.sums(gap) / torch.where(noise > 0, noise, 1), 0)
+    unit = noise / torch.where(bins.mass > 0, bins.mass, 1)
+    side = torch.where(bins.sums(expected) < 0, -1, 1)
+    filled = (noise > 0).sum().clamp(min=1)
+    size = (errors.square().sum() / filled).sqrt().clamp(min=1)
+    return Shape(expected, (_sparse(errors, filled) * unit)[bins.of], (side * size * unit)[bins.of])
 
 
-def _real_part(confidence: Tensor, rest: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-    """How much of the residual gaps is more than chance, and of how many bins they were free."""
-    bin_of = assign_bins(confidence, bins=_BINS, binning="mass", weights=share)
-    empty = torch.zeros(_BINS, dtype=rest.dtype, device=rest.device)
-    sums = empty.index_add(0, bin_of, share * rest)
-    noise = empty.index_add(0, bin_of, (share * rest).square())
+@dataclass(frozen=True)
+class _Bins:
+    """The bin of each sample, and what each counts of the whole."""
+
+    of: Int[Tensor, " n"]
+    share: Float[Tensor, " n"]
+
+    @property
+    def mass(self) -> Float[Tensor, " bins"]:
+        return self.sums(torch.ones_like(self.share))
+
+    def sums(self, x: Tensor, power: int = 1) -> Float[Tensor, " bins"]:
+        """In each bin the sum of x, by shares or by a power of them."""
+        empty = torch.zeros(_BINS, dtype=x.dtype, device=x.device)
+        return empty.index_add(0, self.of, self.share**power * x)
+
+
+def _noise(confidence: Tensor, gap: Tensor, bins: _Bins) -> Float[Tensor, " bins"]:
+    """The standard error of the gap of each bin."""
+    # A bin that was never wrong may be wrong as often as it says.
+    likely = (confidence * (1 - confidence)).clamp(min=0)
+    return torch.maximum(bins.sums(gap.square(), 2), bins.sums(likely, 2)).sqrt()
+
+
+def _sparse(errors: Float[Tensor, " bins"], filled: Int[Tensor, ""]) -> Float[Tensor, " bins"]:
+    r"""Gaps, in standard errors, less a threshold; those below it are left out.
+
+    What is taken off, $\sum_b \min(|z_b|, t)^2$, is what noise alone would come to: one for every
+    bin. The largest gap is never left out, and keeps its size; the others keep their proportion.
+
+    Morozov, "On the solution of functional equations by the method of regularization", 1966.
+    """
+    size = errors.abs()
+    ascending = size.sort().values
+    below = ascending.square().cumsum(0)
+    above = torch.arange(len(size), device=size.device).flip(0)
+    # With the threshold at each size in turn: once it is too high, it stays so.
+    fitting = (below + above * ascending.square() <= filled).sum()
+    taken, left = torch.nn.functional.pad(below, (1, 0))[fitting], len(size) - fitting
+    threshold = ((filled - taken) / left.clamp(min=1)).sqrt()
+    threshold = torch.where(left > 0, torch.minimum(threshold, ascending[-2]), ascending[-2])
+    kept = errors.sign() * (size - threshold).clamp(min=0)
+    largest = kept.abs().max()
+    return kept * torch.where(largest > 0, size.max() / torch.where(largest > 0, largest, 1), 0)
+
+
+def _real_part(rest: Tensor, bins: _Bins) -> Tensor:
+    """How much of the residual gaps is more than chance."""
+    sums, noise = bins.sums(rest), bins.sums(rest.square(), 2)
     filled = noise > 0
     chi_square = (sums.square() / torch.where(filled, noise, 1)).sum()
-    free = (filled.sum() - 2).clamp(min=0).to(rest.dtype)
-    return _beyond_chance(chi_square, free), free
+    return _beyond_chance(chi_square, (filled.sum() - 2).clamp(min=0).to(rest.dtype))
 
 
 def _beyond_chance(square: Tensor, noise: Tensor) -> Tensor:

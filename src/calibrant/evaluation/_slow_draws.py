@@ -21,17 +21,21 @@ from ._bin_totals import Binned, by_cell, by_width
 from ._binned_draws import BinnedDraws, l2_gap
 from ._ranking import Levels
 from ._resampled import AlongRay, Events
+from ._shape import ShapeName
 
 # Steps of the secant rule after which the width is known to the last digits.
 _STEPS = 8
+# Of the resamples, at a place of the ray; where fewer rise all count, or none might be left.
+_FEWEST = 0.1
 
 
 @dataclass(frozen=True)
 class SweepDraws(AlongRay):
     """The sweep's bins: those of each resample for its value, the sample's own along the ray.
 
-    The search asks whether accuracies rise, which gaps that were moved cannot answer. Bins found
-    anew for every resample would rise with its noise, and count that as calibration error.
+    Bins found anew for every resample would rise with its noise, and count that as calibration
+    error. But the sample's own were chosen because their accuracies rise, and such bins hold less
+    noise than others. So of the moved resamples those count whose accuracies rise in them too.
     """
 
     events: Events
@@ -53,10 +57,25 @@ class SweepDraws(AlongRay):
         return torch.cat([l2_gap(totals, totals.gap[:, None])[:, 0] for totals in found])
 
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
-        """The gaps of the sample's bins, moved."""
-        return self.own.moved(weights, scales)
+        """The gaps of the sample's bins, moved, where the accuracies still rise."""
+        totals, events = self.own.binned(weights), self.events
+        gaps = totals.moved(events, events.gaps(shape), scales)
+        forecast = bin_mean(totals.hits - totals.gap, totals.mass)
+        rate = forecast[:, None] + bin_mean(gaps, totals.mass[:, None])
+        rising = (rate.diff(dim=-1) >= 0).all(dim=-1)
+        rising |= rising.double().mean(dim=0) < _FEWEST
+        return torch.where(rising, l2_gap(totals, gaps), torch.nan)
+
+    def truth(
+        self, scales: Float[Tensor, " scales"], shape: ShapeName = "expected"
+    ) -> Float[Tensor, " scales"]:
+        """In the bins of the sample."""
+        return self.own.truth(scales, shape)
 
 
 @dataclass(frozen=True)
@@ -87,16 +106,16 @@ class SmoothDraws(AlongRay):
         return self._fixed_point(self._strength(self._charges(weights)))
 
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """Strengths add up as gaps do."""
-        observed, expected = self._strength(
-            torch.stack([self.events.shares(x) for x in (self.events.gap, self.events.expected)])
-        )
+        both = (self.events.gap, self.events.gaps(shape))
+        observed, true = self._strength(torch.stack([self.events.shares(x) for x in both]))
         noise = self._strength(self._charges(weights)) - observed
-        return torch.stack(
-            [self._fixed_point(noise + s * expected) for s in scales.tolist()], dim=1
-        )
+        return torch.stack([self._fixed_point(noise + s * true) for s in scales.tolist()], dim=1)
 
     def _fixed_point(self, strength: Tensor) -> Tensor:
         def by_definition(width: Tensor) -> Tensor:
@@ -150,7 +169,9 @@ class LabelBinnedDraws(AlongRay):
         bin_of = assign_bins(self.events.confidence, bins=self.bins, binning="width")
         return torch.nn.functional.pad(bin_of.bincount(minlength=self.bins).cumsum(0), (1, 0))
 
-    def _distances(self, weights: Tensor, scales: Tensor | None) -> Tensor:
+    def _distances(
+        self, weights: Tensor, scales: Tensor | None, shape: ShapeName = "expected"
+    ) -> Tensor:
         wide = self.events.confidence.to(self.events.gap.dtype)
         ordered = wide[self.levels.source].contiguous()
         totals = self.binned(weights)
@@ -175,7 +196,7 @@ class LabelBinnedDraws(AlongRay):
         gaps = (
             totals.gap[:, None]
             if scales is None
-            else totals.moved(self.events, self.events.expected, scales)
+            else totals.moved(self.events, self.events.gaps(shape), scales)
         )
         return torch.stack([distance(each) for each in gaps.unbind(1)], dim=1)
 
@@ -184,18 +205,23 @@ class LabelBinnedDraws(AlongRay):
         return self._distances(weights, None)[:, 0]
 
     def moved(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """The mean outcome of each bin moved, its forecasts left where they are."""
-        return self._distances(weights, scales)
+        return self._distances(weights, scales, shape)
 
-    def truth(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, " scales"]:
+    def truth(
+        self, scales: Float[Tensor, " scales"], shape: ShapeName = "expected"
+    ) -> Float[Tensor, " scales"]:
         """The distance left at scale zero, that of forecasts within a bin, is itself estimated.
 
         Two of its standard errors are taken off there, where the lower end of an interval stops.
         """
         weights = self.events.weights[None]
-        found = self._distances(weights, scales)[0]
+        found = self._distances(weights, scales, shape)[0]
         spread = self._distances(weights, torch.zeros_like(scales[:1]))[0, 0]
         bin_of = assign_bins(self.events.confidence, bins=self.bins, binning="width")
         wide = self.events.confidence.to(self.events.gap.dtype)
