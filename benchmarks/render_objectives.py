@@ -12,11 +12,11 @@ default* is what a user gets, *definition* is `kernels.use("definition")`, torch
 gradient of the definition, to one part in a hundred thousand. Memory is the growth of resident
 memory in a process of its own, beyond the logits and their gradient.
 
-On one thread the time is processor time, so that other work on the machine does not count; on two
-it is the clock's, while both cores had other work. Tables of up to 32 MiB are handed out again by
-the allocator, or are new pages that take longer to come by than the arithmetic takes: quartiles far
-apart are calls of either kind, and the lower one is that without new pages. Such calls fall on who
-makes most tables.
+On one thread the time is processor time, so that other work on the machine does not count; on
+several it is the clock's, which tells nothing where they share their cores with others. Tables of
+up to 32 MiB are handed out again by the allocator, or are new pages that take longer to come by
+than the arithmetic takes: quartiles far apart are calls of either kind, and the lower one is that
+without new pages. Such calls fall on who makes most tables.
 """
 
 
