@@ -6,6 +6,7 @@ from typing import Any
 
 from ..training import select
 from ._diverged import error_of
+from ._setting import grid_of, on_validation, setting_of, with_setting
 from ._study import Arm, Budget, Rule, Stage, Study
 from ._trial import Trial
 
@@ -45,7 +46,7 @@ def plan(name: str, study: Study, budget: Budget, rows: Rows) -> Plan:
     """Go through the study as far as the finished trials allow."""
     whole = Plan()
     for data, model in budget.pairs:
-        base = Trial(data, model, **_merged(budget.settings, budget.by_data.get(data, {})))
+        base = Trial(data, model, **{**budget.settings, **budget.by_data.get(data, {})})
         tuned: dict[str, Trial] = {}
         for label, arm in study.arms.items():
             if budget.arms is not None and label not in budget.arms:
@@ -186,31 +187,3 @@ def baseline_of(study: Study, budget: Budget) -> str | None:
         if arm.stages and (budget.arms is None or label in budget.arms)
     }
     return study.rule.baseline if tuned - {study.rule.baseline} else None
-
-
-def on_validation(trial: Trial) -> Trial:
-    """The trial that settings are compared by: it never opens the test split."""
-    return trial.but(seed=0, judged_on="validation", recalibrators=(), shift=(), history_every=None)
-
-
-def grid_of(stage: Stage, budget: Budget) -> tuple[float, ...]:
-    """The values to try: the paper's, or the budget's shorter list."""
-    return budget.grids.get(stage.setting, stage.values)
-
-
-def with_setting(trial: Trial, setting: str, value: Any) -> Trial:
-    """The trial with one setting changed, which may be an argument of a part of it."""
-    name, dot, argument = setting.partition(".")
-    if not dot:
-        return trial.but(**{name: value})
-    return trial.but(**{name: {**getattr(trial, name), argument: value}})
-
-
-def setting_of(trial: Trial, setting: str) -> Any:
-    """The value of a setting."""
-    name, dot, argument = setting.partition(".")
-    return getattr(trial, name)[argument] if dot else getattr(trial, name)
-
-
-def _merged(*settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for each in settings for name, value in each.items()}

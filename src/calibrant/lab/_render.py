@@ -1,18 +1,15 @@
 """Stored rows as a page: our table beside the paper's, and what became of its claims."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from typing import Any
 
-from ..evaluation._table import p_value
-from ._claims import LEVEL, Verdict, judge
-from ._diverged import error_of
+from ._evidence import evidence_of
 from ._plan import Plan, Rows, plan
 from ._study import Budget, Column, Study
 from ._tables import markdown, paper_alone, table_of
 from ._under_shift import columns_under_shift, corruptions_of
 from ._values import figures_of
-
-SPREADS = {"std": "standard deviation", "sem": "standard error of the mean", "none": "no spread"}
+from ._verdicts import claims_of, verdicts
 
 
 def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
@@ -35,9 +32,9 @@ def render(name: str, study: Study, budget_name: str, rows: Rows) -> str:
         parts.append(f"## {data}, {model}")
         parts.append(table_of(study, _columns(study), data, current, rows))
         parts.append(_by_people(study, data, current, rows))
-        parts.append(_claims(study, data, current, rows))
+        parts.append(claims_of(study, data, current, rows))
         parts.append(_under_shift(study, data, current, rows))
-    parts += [paper_alone(study), _choices(current), _evidence(study, used, current, rows)]
+    parts += [paper_alone(study), _choices(current), evidence_of(study, used, current, rows)]
     told = ran | current.stuck.keys()
     parts += [_stuck(current), _not_run(study, budget, {data for data, _ in ran}, told)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -117,37 +114,6 @@ def _under_shift(study: Study, data: str, current: Plan, rows: Rows) -> str:
     return "\n\n".join([said, *tables])
 
 
-def verdicts(study: Study, data: str, current: Plan, rows: Rows) -> list[Verdict]:
-    """Every claim that our rows can be held against, by the seeds both arms have."""
-    found = []
-    for claim in study.claims:
-        better, worse = (
-            figures_of(study.columns[column], current.finals.get((data, arm), []), rows)
-            for column, arm in zip(claim.columns, (claim.better, claim.worse), strict=True)
-        )
-        seeds = sorted(better.keys() & worse.keys())
-        if seeds:
-            found.append(
-                judge(claim, [better[seed] for seed in seeds], [worse[seed] for seed in seeds])
-            )
-    return found
-
-
-def _claims(study: Study, data: str, current: Plan, rows: Rows) -> str:
-    found = verdicts(study, data, current, rows)
-    if not found:
-        return ""
-    lines = [["claim", "", "difference", "p", "n"], [":---", ":---", "---:", "---:", "---:"]]
-    for each in found:
-        p = "" if each.p_value is None else p_value(each.p_value)
-        lines.append([str(each.claim), each.outcome, f"{each.difference:+z.2f}", p, str(each.n)])
-    return (
-        f"{markdown(lines)}\n\nA claim is confirmed, or refuted, where a two-sided paired t-test "
-        f"over seeds has p < {LEVEL:g}; *difference* is in the units of the column, below zero on "
-        "the claimed side."
-    )
-
-
 def _choices(current: Plan) -> str:
     if not current.choices:
         return ""
@@ -160,42 +126,6 @@ def _choices(current: Plan) -> str:
         chosen = f"{each['value']:g}" + (" (all lost too much)" if "fallback" in each else "")
         lines.append([each["data"], each["arm"], f"`{each['setting']}`", chosen, tried])
     return f"## What was chosen, by validation data alone\n\n{markdown(lines)}"
-
-
-def _evidence(study: Study, used: Sequence[Mapping[str, Any]], current: Plan, rows: Rows) -> str:
-    def all_of(key: str) -> str:
-        return ", ".join(sorted({str(row.get(key, "")) for row in used} - {""})) or "—"
-
-    tuned = [*current.tuning.values(), current.baselines.values()]
-    tuning = {t.identity for own in tuned for t in own} & rows.keys()
-    diverged = sum(error_of(row) is not None for row in used)
-    trouble = f" {diverged} diverged." if diverged else ""
-    left = len(current.missing)
-    open_ones = f" {left} trials that can run now have not." if left else ""
-    spread = "" if study.spread == "none" else f" Behind ±: {SPREADS[study.spread]}."
-    return (
-        f"{len(used)} tested runs and {len(tuning)} of tuning, "
-        f"{_hours([*used, *(rows[each] for each in tuning)])}."
-        f"{trouble}{open_ones}{spread} {all_of('device')}; torch {all_of('torch')}, calibrant "
-        f"{all_of('calibrant')}, commit {all_of('commit')}, last finished "
-        f"{max((row['finished'] for row in used if 'finished' in row), default='—')}."
-    )
-
-
-def _hours(ended: Sequence[Mapping[str, Any]]) -> str:
-    """How long the runs took together, as far as their rows say.
-
-    >>> for ended in ([{"seconds": 5400}, {"seconds": 1800}], [{"seconds": 1800}, {}], [{}]):
-    ...     print(_hours(ended))
-    2.00 hours in all
-    0.50 hours without 1 whose time is not known
-    hours not known
-    """
-    timed = [row["seconds"] for row in ended if row.get("seconds") is not None]
-    if not timed:
-        return "hours not known"
-    hours, lost = sum(timed) / 3600, len(ended) - len(timed)
-    return f"{hours:.2f} hours " + (f"without {lost} whose time is not known" if lost else "in all")
 
 
 def _stuck(current: Plan) -> str:

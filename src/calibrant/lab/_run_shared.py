@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from ._diverged import error_of
-from ._plan import Plan, Rows, grid_of, plan, setting_of
+from ._plan import Plan, Rows, plan
 from ._run_choices import write_choices
 from ._runner import Engine, RunSettings, Told, run_trials
+from ._setting import grid_of, setting_of
 from ._sharing import Shared
 from ._store import Store
 from ._study import Budget, Study

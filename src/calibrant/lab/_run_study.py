@@ -10,9 +10,10 @@ from typing import Any
 
 from ._database import is_database
 from ._diverged import error_of
-from ._plan import Plan, grid_of, plan, setting_of
+from ._plan import Plan, plan
 from ._run_choices import write_choices
 from ._runner import Engine, RunSettings, processes, run_trials
+from ._setting import grid_of, setting_of
 from ._store import Store
 from ._study import Budget, Study
 from ._to_come import to_come

@@ -1,6 +1,7 @@
 """How many trials a study needs beyond those that can run now."""
 
-from ._plan import Plan, baseline_of, grid_of
+from ._plan import Plan, baseline_of
+from ._setting import grid_of
 from ._study import Budget, Study
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ._database import is_database, open_database
 from ._diverged import error_of
 from ._journal_lock import JournalLock
-from ._plan import with_setting
+from ._setting import with_setting
 from ._trial import Trial
 
 # Beside a failed trial of a search: why.

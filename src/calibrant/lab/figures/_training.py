@@ -4,7 +4,8 @@ from statistics import fmean
 from typing import Any
 
 from .._diverged import error_of
-from .._plan import Plan, Rows, baseline_row, setting_of
+from .._plan import Plan, Rows, baseline_row
+from .._setting import setting_of
 from .._study import Study
 from ._panels import legend, panels, rows_on_test
 
