@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -15,6 +14,8 @@ from calibrant import (
     Criterion,
     Measure,
     Predictions,
+    Score,
+    accuracy,
     brier,
     debiased_ece,
     ece,
@@ -214,9 +215,12 @@ def test_minus_zero_is_a_chance_and_minus_one_no_label() -> None:
             check_labels(torch.tensor([-1, 5], dtype=narrow), torch.zeros(2, 1000))
 
 
-def test_means_of_parts_do_not_stick() -> None:
-    """Float32 cannot count beyond 2**24, so what parts come to is added as Python adds."""
-    chance = torch.full((3 * 2**20,), 0.25)
-    told = Predictions.from_probabilities(chance, torch.ones(len(chance), dtype=torch.long))
-    assert brier(told).item() == 2 * 0.75**2
-    assert nll(told).item() == pytest.approx(-np.log(0.25), rel=1e-7)
+@pytest.mark.parametrize("chance", [0.25, 0.1, 0.33, 0.9])
+@pytest.mark.parametrize("score", [brier, nll], ids=["brier", "nll"])
+def test_means_of_parts_are_right_to_the_last_digit(score: Score[[]], chance: float) -> None:
+    """Equal numbers are rounded the same way at each addition: in float32 that would show."""
+    n = 3 * 2**20
+    told = Predictions.from_probabilities(torch.full((n,), chance), torch.ones(n, dtype=torch.long))
+    exact = score.per_sample(told).double().mean().item()
+    assert score(told).item() == pytest.approx(exact, rel=1e-7)
+    assert accuracy(told).item() == float(chance > 0.5)

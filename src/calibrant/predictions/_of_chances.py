@@ -91,6 +91,11 @@ class OfChances(OfProbabilities):
         return self._read("true_prob", lambda: self._of_class(self.labels))
 
     @property
+    def true_log_prob(self) -> Tensor:
+        # Without a column of probabilities that nobody asked for.
+        return self._read("true_log_prob", lambda: log_of(self._of_class(self.labels)))
+
+    @property
     def mean_log_prob(self) -> Tensor:
         return self._read("mean_log_prob", lambda: (log_of(self._other) + log_of(self._chance)) / 2)
 
