@@ -376,6 +376,12 @@ def test_verdicts(better: list[float], worse: list[float], outcome: str) -> None
         assert verdict.p_value == pytest.approx(ttest_rel(better, worse).pvalue)
 
 
+def test_seeds_that_hardly_differ_are_judged_without_a_warning() -> None:
+    verdict = judge(Claim("ECE", "a", "b"), [3.0, 3.0 + 1e-15, 3.0], [5.0] * 3)
+    assert verdict.outcome == "confirmed"
+    assert verdict.p_value == pytest.approx(0, abs=1e-9)
+
+
 def test_a_claim_may_ask_for_a_share_or_allow_some_points() -> None:
     by_half = Claim("ECE", "a", "b", by=0.5)
     assert judge(by_half, [2.0, 2.1, 1.9], [5.0, 5.1, 5.0]).outcome == "confirmed"
