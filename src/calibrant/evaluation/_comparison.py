@@ -31,11 +31,11 @@ COMPARED: dict[str, Criterion] = {
 }
 """What is compared unless something else is asked for."""
 
-# Plug-in errors: so biased near calibration that their resamples need a truth to scatter around.
-_BIASED = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error")
+# Near calibration so biased, or so skewed, that their resamples need a truth to scatter around.
+_OF_GAPS = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error", "esd")
 
 # How far two models can be apart; the errors of a ray say so themselves.
-_FURTHEST = {"accuracy": 1.0, "brier": 2.0, "esd": 1.0}
+_FURTHEST = {"accuracy": 1.0, "brier": 2.0}
 
 # Last digits that two ways of computing one value may differ by.
 _ROUNDED = 8
@@ -130,9 +130,9 @@ def compare(
       either side, $(1 + \#) / (1 + \mathrm{draws})$ each; it is below $1 - \mathrm{level}$ where
       the interval leaves out zero.
 
-    The plug-in errors of the catalogue (`ece`, `mce`, `label_binned_ece`) and `debiased_ece` are
-    biased by an amount that depends on the truth, so for them the truth of one model is moved
-    along the ray of docs/decisions/intervals.md until $\Delta$ is a surprise.
+    Errors made of gaps (`ece`, `mce`, `label_binned_ece`, `debiased_ece`, `ks_error`, `esd`) are
+    biased or skewed by an amount that depends on the truth, so for them the truth of one model is
+    moved along the ray of docs/decisions/intervals.md until $\Delta$ is a surprise.
 
     Where $\Delta$ is zero, or no more than rounding, the p-value is 1 and the interval holds zero;
     of a model and itself it holds nothing else.
@@ -155,7 +155,7 @@ def compare(
     brier      0.5866    0.5067      0.0799  0.0492  0.1066   0.0100
     ece        0.2221    0.0632      0.1589  0.1501  0.2224   0.0100
     ks_error   0.2221    0.0190      0.2032  0.1986  0.2829   0.0100
-    esd        0.0161  -0.00018      0.0163  0.0094  0.0228   0.0100
+    esd        0.0161  -0.00018      0.0163  0.0105  0.0244   0.0100
 
     Efron & Tibshirani, "An Introduction to the Bootstrap", 1993; Davison & Hinkley, "Bootstrap
     Methods and their Application", 1997, section 5.2.
@@ -219,9 +219,9 @@ def _in_one_type(tables: list[Tensor]) -> tuple[list[Tensor], float]:
 def _rays(
     predictions: Predictions, criteria: Mapping[str, Criterion], ones: Tensor
 ) -> dict[str, AlongRay]:
-    """How those criteria are resampled that are plug-in errors of the catalogue."""
+    """How those criteria are resampled that are errors made of gaps."""
     known = {
-        name: next((row for row in _BIASED if criterion == MEASURES[row]), None)
+        name: next((row for row in _OF_GAPS if criterion == MEASURES[row]), None)
         for name, criterion in criteria.items()
     }
     rows = rows_of_events(predictions.confidence, predictions.correct, ones, None, bins=15)
