@@ -70,13 +70,13 @@ class AlongRay(Resampled):
 
     How far noise lifts it depends on how the truth is spread: most where that lies in a few bins,
     least where every bin is off alike. An interval begins where the first would still reach the
-    value, and ends where the second would still fall as low.
+    value, and ends where neither would still fall as low.
     """
 
     events: Events
     scales: tuple[float, ...] = SCALES
     upper: ClassVar[ShapeName] = "even"
-    """The shape of the truths among which the upper end is sought."""
+    """The shape of the other truths among which the upper end is sought."""
 
     @property
     def highest(self) -> float:
@@ -105,7 +105,7 @@ class AlongRay(Resampled):
     def rays(
         self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
     ) -> Float[Tensor, "draws rays scales"]:
-        """The resamples along the two rays of an interval, one for each end."""
+        """The resamples along the two rays of an interval."""
         along = (self.moved(weights, scales, "sparse"), self.moved(weights, scales, self.upper))
         return torch.stack(along, dim=1)
 
@@ -120,10 +120,12 @@ class AlongRay(Resampled):
         truths: Float[Tensor, "rays scales"],
         level: float,
     ) -> tuple[float, float]:
-        """The interval of a value: each end along a ray of its own."""
-        low, _ = inverted(value, rays[:, 0], truths[0], level)
-        _, high = inverted(value, rays[:, 1], truths[1], level)
-        return low, max(low, high)
+        """The interval of a value: from the sparse truth's lower end to the higher upper one."""
+        sparse, other = (
+            inverted(value, ray, truth, level)
+            for ray, truth in zip(rays.unbind(1), truths, strict=True)
+        )
+        return sparse[0], max(sparse[1], other[1])
 
 
 @dataclass(frozen=True)

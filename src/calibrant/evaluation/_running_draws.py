@@ -23,7 +23,7 @@ class OfRunningSums(AlongRay):
 
     They add up bins whose gaps have one sign and cancel those of another, so what matters is where
     the signs change. A truth that is even, but to the wrong side in some bins, would scatter too
-    little: the upper end is sought along the expected one.
+    little: the upper end is sought along the expected one, and the sparse one.
     """
 
     upper: ClassVar[ShapeName] = "expected"
