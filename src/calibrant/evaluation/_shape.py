@@ -108,7 +108,7 @@ def _sparse(errors: Float[Tensor, " bins"], filled: Int[Tensor, ""]) -> Float[Te
     fitting = (below + above * ascending.square() <= filled).sum()
     taken, left = torch.nn.functional.pad(below, (1, 0))[fitting], len(size) - fitting
     threshold = ((filled - taken) / left.clamp(min=1)).sqrt()
-    threshold = torch.where(left > 0, torch.minimum(threshold, ascending[-2]), ascending[-2])
+    threshold = torch.where(left > 0, threshold, ascending[-2])
     kept = errors.sign() * (size - threshold).clamp(min=0)
     largest = kept.abs().max()
     return kept * torch.where(largest > 0, size.max() / torch.where(largest > 0, largest, 1), 0)
