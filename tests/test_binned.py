@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import debiased_ece, ece, label_binned_ece, mce
+from calibrant import Measure, debiased_ece, ece, label_binned_ece, mce
 from calibrant._tables import PART, events_of
 from calibrant.measures import _order
 from calibrant.measures._binned import assign_bins
@@ -257,3 +257,14 @@ def test_weights_of_any_unit_have_one_debiased_error(rng: torch.Generator) -> No
     expected = debiased_ece(confidence, outcome, weights=weights)
     for scale in (1e-3, 7.3, 1e4):
         assert_close(debiased_ece(confidence, outcome, weights=scale * weights), expected)
+
+
+@pytest.mark.parametrize("measure", [ece, mce])
+def test_what_lies_a_little_below_zero_is_in_the_first_bin(measure: Measure) -> None:
+    confidence = torch.full((3_000,), 0.95)
+    outcome = torch.ones(3_000)
+    for place in (5, 8):
+        below = confidence.clone()
+        below[place] = -0.0005
+        at_zero = below.clamp(min=0)
+        assert_close(measure(below, outcome), measure(at_zero, outcome), atol=1e-3, rtol=0)

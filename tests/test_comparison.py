@@ -345,6 +345,18 @@ def test_a_paired_p_value_is_below_the_level_where_the_interval_leaves_out_zero(
         assert (p_value < 0.05) == (not low <= 0 <= high)
 
 
+def test_a_model_that_is_always_sure_and_right_differs_from_one_that_is_not(
+    rng: torch.Generator,
+) -> None:
+    labels = torch.randint(3, (500,), generator=rng)
+    guessed, known = torch.randn(500, 3, generator=rng), 200 * torch.eye(3)[labels]
+    for found in (compare(guessed, known, labels), compare(known, guessed, labels)):
+        for name in ("ece", "ks_error", "esd"):
+            row = found[name]
+            assert 0 < row.p_value < 0.05, name
+            assert row.low * row.high > 0, name
+
+
 def test_either_model_may_be_the_one_that_moves(rng: torch.Generator) -> None:
     """The noise of one grows with its truth, so it matters which truth is moved."""
     grid = torch.arange(0.0, 20.0, 0.5, dtype=torch.float64)

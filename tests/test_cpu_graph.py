@@ -514,6 +514,53 @@ def test_logits_that_change_between_two_statistics_are_refused(
     assert predictions.true_log_prob is before
 
 
+def test_without_gradients_too_statistics_are_those_of_the_logits_that_were(
+    written: list[int], small: tuple[Tensor, Tensor]
+) -> None:
+    logits, labels = small
+    leaf = logits.clone().requires_grad_()
+    predictions = Predictions(leaf, labels)
+    nll(predictions).backward()
+    with torch.no_grad():
+        assert_close(predictions.confidence, logits.softmax(1).amax(1))
+        leaf.mul_(2)
+        assert_close(predictions.confidence, logits.softmax(1).amax(1))  # found before
+        with pytest.raises(RuntimeError, match="entropy is asked for after they were modified"):
+            _ = predictions.entropy
+    assert written
+
+
+@pytest.mark.parametrize("name", ["confidence", "predicted"])
+def test_what_a_gradient_needs_is_not_to_be_modified(
+    name: str, written: list[int], small: tuple[Tensor, Tensor]
+) -> None:
+    logits, labels = small
+    predictions = Predictions(logits.clone().requires_grad_(), labels)
+    loss = predictions.confidence.mean()
+    getattr(predictions, name).detach().zero_()
+    with pytest.raises(RuntimeError, match=f"{name} is needed for the gradient, and was modified"):
+        loss.backward()
+    assert not written
+
+
+def test_a_statistic_that_was_interrupted_is_not_taken_for_found(
+    monkeypatch: pytest.MonkeyPatch, written: list[int], small: tuple[Tensor, Tensor]
+) -> None:
+    logits, labels = small
+    predictions = Predictions(logits.clone().requires_grad_(), labels)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setitem(_cpu_looks.WRITE, "entropy", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _ = predictions.entropy
+    with kernels.use("definition"):
+        defined = Predictions(logits, labels).entropy
+    assert_close(predictions.entropy.detach(), defined)
+
+
 @every_objective
 def test_second_derivatives_are_slopes_of_the_gradient(
     name: str, written: list[int], small: tuple[Tensor, Tensor]

@@ -9,6 +9,9 @@ from torch import Tensor
 from ._interval import crossing
 from ._resampled import AlongRay
 
+# By how much, relatively, a truth may be missed on the way to its place on the ray and back.
+_ROUNDED = 1e-6
+
 
 @dataclass(frozen=True)
 class Ray:
@@ -62,7 +65,8 @@ def paired_p_value(first: Ray, second: Ray) -> float:
     """How surprising the difference of estimates is if the truths do not differ.
 
     Two-sided: the truth of one model is put where the other's is, and the other way round;
-    the larger of the two answers.
+    the larger of the two answers. A model that is always sure and right cannot be as far off as
+    another, so that it is asked nothing.
     """
     return max(_surprise(first, second), _surprise(second, first))
 
@@ -78,7 +82,9 @@ def _along(moving: Ray, still: Ray, level: float) -> tuple[float, float]:
 
 def _surprise(moving: Ray, still: Ray) -> float:
     resamples, truth = still.at(still.scale)
-    equal, _ = moving.at(moving.scale_of(truth.item()))
+    equal, reached = moving.at(moving.scale_of(truth.item()))
+    if reached < truth - _ROUNDED * torch.maximum(truth.abs(), moving.truth.abs().max()):
+        return 0.0
     drawn, seen = equal - resamples, moving.value - still.value
     rounding = 1e-12 * max(abs(moving.value), abs(still.value))
     beyond = min(int((drawn >= seen - rounding).sum()), int((drawn <= seen + rounding).sum()))

@@ -8,7 +8,7 @@ from torch import Tensor
 from .._checks import is_plain
 from ..predictions import RowKernels
 from . import _switch
-from ._cpu_node import channels, soft_rank, statistic
+from ._cpu_node import CHANNELS, channels, soft_rank, statistic
 from ._stand_ins import stands_in
 from ._table import KEPT
 
@@ -37,5 +37,6 @@ ON_CPU_GRAPH = RowKernels(
     channels,
     soft_rank,
     on_request={name: partial(statistic, name) for name in (*KEPT, "predicted")},
+    mark=CHANNELS["confidence"],
 )
 """Each statistic when it is asked for."""

@@ -35,6 +35,7 @@ class Looks:
         self.logits, self.labels = logits.detach(), labels
         self.dtype = arithmetic(logits.dtype)
         self.found: dict[str, Tensor] = {}
+        self._versions: dict[str, int] = {}
         self.temperature: float | None = None  # of a soft rank
         self._keeps = keeps and logits.dtype == self.dtype and logits.is_contiguous()
         self._probs: Tensor | None = None
@@ -50,9 +51,9 @@ class Looks:
                     "make new Predictions."
                 )
             if name == "true_log_prob":
-                self.found[name] = self._logarithm(self.find("true_prob"))
+                self._keep(name, self._logarithm(self.find("true_prob")))
             elif name == "correct":
-                self.found[name] = (self.find("predicted") == self.labels).to(self.dtype)
+                self._keep(name, (self.find("predicted") == self.labels).to(self.dtype))
             else:
                 self._look_for("confidence" if name == "predicted" else name)
         return self.found[name]
@@ -73,6 +74,12 @@ class Looks:
         - `by_rank`: the gradient of the soft rank.
         - `in_place`: whether to write it over the logits.
         """
+        for name, column in self.found.items():
+            if column._version != self._versions[name]:
+                raise RuntimeError(
+                    f"{name} is needed for the gradient, and was modified by an inplace operation. "
+                    "Modify a clone of it."
+                )
         slopes = Slopes(self._column().zero_())
         if given:
             slopes = slopes_of(self.found, given, self.labels, self.logits.shape[1])
@@ -91,19 +98,26 @@ class Looks:
         self._probs, self._keeps = None, False
         return target
 
+    def _keep(self, name: str, column: Tensor) -> None:
+        self._versions[name] = column._version
+        self.found[name] = column
+
     def _look_for(self, name: str) -> None:
         names = {name}
         if not self._keeps:
             names |= _OFTEN | _RARELY if name in _RARELY else _OFTEN
         new = [each for each in WRITE if each in names and each not in self.found]
-        self.found |= {each: self._column() for each in new}
+        columns = self.found | {each: self._column() for each in new}
         if "confidence" in new:
-            self.found["predicted"] = torch.empty_like(self.labels)
+            columns["predicted"] = torch.empty_like(self.labels)
         rooms = Rooms()
         for rows, z, p in self._blocks(rooms):
-            some = {each: column[rows] for each, column in self.found.items()}
+            some = {each: column[rows] for each, column in columns.items()}
             for each in new:
                 WRITE[each](some, z, p, self.labels[rows], rooms)
+        # Now that they are whole: another thread may ask for them, and this one be interrupted.
+        for each in columns.keys() - self.found.keys():
+            self._keep(each, columns[each])
 
     def _blocks(self, rooms: Rooms) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Some rows after others, each in one piece: equal rows are then added up alike."""

@@ -110,9 +110,10 @@ def _bin_of(confidence: Vector, edges: Vector, place: Vector, upper: Vector) -> 
     np.multiply(confidence, kind.type(bins), out=place)
     np.ceil(place, out=upper)
     np.subtract(upper, place, out=place)
-    # What lies outside of all bins is brought in by the search: limits for all take longer.
+    # What lies outside of all bins is brought in by the search: limits for all take longer. Above
+    # zero a place is rounded up to one at least; below it, perhaps to zero.
     low, high = np.minimum.reduce, np.maximum.reduce
-    inside = low(upper) >= 0 and high(upper) <= bins
+    inside = low(upper) >= 1 and high(upper) <= bins
     sure = inside and low(place) > near and high(place) < 1 - near
     if not sure:
         clear = (place > near) & (place < 1 - near)

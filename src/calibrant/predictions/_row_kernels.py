@@ -18,7 +18,9 @@ class RowKernels:
     - `soft_rank`: logits, labels, a temperature and the other statistics in, the soft rank out.
     - `names`: of the statistics it finds, where it does not find all.
     - `on_request`: those that are found one by one, when they are asked for: logits, labels and
-      the other statistics in.
+      the other statistics in. `mark`: the statistic that is there once one has been: from then on
+      these kernels answer, with gradients on or off, since they know whether the logits are
+      still what they were.
     """
 
     take: Callable[[Tensor], bool]
@@ -26,6 +28,7 @@ class RowKernels:
     soft_rank: Callable[[Tensor, Tensor, float, Row], Tensor]
     names: frozenset[str] | None = None
     on_request: dict[str, Callable[[Tensor, Tensor, Row], Tensor]] = field(default_factory=dict)
+    mark: str | None = None
 
 
 ROW_KERNELS: list[RowKernels] = []

@@ -72,6 +72,9 @@ class Statistics:
         if on_graph in self._derived or known:
             return None  # the whole table is there: a pass over it saves nothing
         for kernels in ROW_KERNELS:
+            if name in kernels.on_request and (kernels.mark, True) in self._derived:
+                return kernels
+        for kernels in ROW_KERNELS:
             if (kernels.names is None or name in kernels.names) and kernels.take(self.logits):
                 return kernels
         return None
