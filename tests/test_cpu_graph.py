@@ -553,7 +553,7 @@ def test_a_statistic_that_was_interrupted_is_not_taken_for_found(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setitem(_cpu_looks.WRITE, "entropy", interrupted)
+        patch.setitem(_cpu_blocks.WRITE, "entropy", interrupted)
         with pytest.raises(KeyboardInterrupt):
             _ = predictions.entropy
     with kernels.use("definition"):
