@@ -26,7 +26,7 @@ from calibrant import (
 )
 from calibrant._checks import are_up_to, check_labels
 from calibrant._tables import PART, events_of
-from calibrant.criteria import BY_PARTS
+from calibrant.criteria import BY_PARTS, name_of
 
 N = 2 * PART + 77
 MEASURES: dict[str, Measure] = {
@@ -99,7 +99,9 @@ def test_a_column_of_memory_is_not_made_where_parts_do(rng: torch.Generator) -> 
     assert not told._derived
 
 
-@pytest.mark.parametrize("criterion", [top_label(ece), top_label(smooth_ece), brier, nll], ids=str)
+@pytest.mark.parametrize(
+    "criterion", [top_label(ece), top_label(smooth_ece), brier, nll], ids=name_of
+)
 def test_extra_memory_for_chances_is_a_twentieth_of_them(criterion: Criterion) -> None:
     chance = torch.linspace(0, 1, 1_000_000)
     told = Predictions.from_probabilities(chance, (chance > 0.4).long())
