@@ -14,11 +14,17 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, KFold, TimeSeriesSplit, cross_val_predict
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from calibrant.integrations.sklearn import RecalibratedClassifier
@@ -147,6 +153,26 @@ def test_fits_into_pipelines_and_searches() -> None:
     inner = RecalibratedClassifier(GaussianNB(), TemperatureScaling())
     inner.set_params(recalibrator__objective="sb_ece", estimator__var_smoothing=1e-3)
     assert inner.recalibrator.objective == "sb_ece"
+
+
+def test_samples_of_one_group_stay_together() -> None:
+    X, y = samples()
+    groups = np.arange(len(y)) // 40
+    model = RecalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=GroupKFold(3))
+    unseen = cross_val_predict(
+        GaussianNB(), X, y, groups=groups, cv=GroupKFold(3), method="predict_proba"
+    )
+    expected = TemperatureScaling().fit(unseen, y, probabilities=True, folds=0)
+    found = model.fit(X, y, groups=groups).recalibrator_.get_buffer("temperature_").item()
+    assert found == pytest.approx(expected.temperature_.item())
+
+
+@pytest.mark.parametrize("classes", [3, 4])
+def test_scores_of_pairs_of_classes_are_refused(classes: int) -> None:
+    X, y = samples(classes)
+    pairs = make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))
+    with pytest.raises(ValueError, match=r"scores of pairs.*decision_function_shape='ovr'"):
+        RecalibratedClassifier(pairs, TemperatureScaling(), cv=2).fit(X, y)
 
 
 def test_what_is_no_classifier_is_refused() -> None:

@@ -55,15 +55,21 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.recalibrator = recalibrator
         self.cv = cv
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RecalibratedClassifier":
-        """Fit the recalibrator on folds, then the classifier on everything."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+    ) -> "RecalibratedClassifier":
+        """Fit the recalibrator on folds, then the classifier on everything.
+
+        `groups` says which samples belong together, for a `cv` that keeps them so, such as
+        `GroupKFold`.
+        """
         if not (self.recalibrator is None or isinstance(self.recalibrator, Recalibrator)):
             raise TypeError(
                 "recalibrator must be one that is made, such as TemperatureScaling(), or None; got "
                 f"{self.recalibrator!r}. For a name pass RECALIBRATORS[name]()."
             )
         check_classification_targets(y)
-        X, y = indexable(X, column_or_1d(y, warn=True))
+        X, y, groups = indexable(X, column_or_1d(y, warn=True), groups)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -72,7 +78,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 f"y must hold at least two classes to learn a classifier; got {len(self.classes_)} "
                 f"class in {len(labels)} samples."
             )
-        said = self._unseen(X, y, labels, sample_weight)
+        said = self._unseen(X, y, labels, sample_weight, groups)
         self.estimator_ = self._fitted(X, y, sample_weight)
         recalibrator = BestOf() if self.recalibrator is None else clone(self.recalibrator)
         self.recalibrator_ = recalibrator.fit(
@@ -83,11 +89,11 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
-    def _unseen(self, X: Any, y: Any, labels: Any, weight: Any) -> Any:
+    def _unseen(self, X: Any, y: Any, labels: Any, weight: Any, groups: Any) -> Any:
         """What a classifier that was not fitted to it says of every sample."""
         folds = check_cv(self.cv, y, classifier=True)
         said = np.full((_num_samples(X), len(self.classes_)), np.nan)
-        for seen, held in folds.split(X, y):
+        for seen, held in folds.split(X, y, groups):
             missing = sorted(set(range(len(self.classes_))) - set(labels[seen].tolist()))
             if missing:
                 raise ValueError(
@@ -153,4 +159,20 @@ def _said(estimator: Any, X: Any) -> Any:
             f"{type(estimator).__name__}."
         )
     scores = np.asarray(estimator.decision_function(X), dtype=float)
-    return np.stack([np.zeros_like(scores), scores], axis=1) if scores.ndim == 1 else scores
+    if scores.ndim == 1:
+        return np.stack([np.zeros_like(scores), scores], axis=1)
+    if scores.shape[1] != len(estimator.classes_) or _of_pairs(estimator):
+        raise ValueError(
+            f"decision_function must give a score for each of {len(estimator.classes_)} classes; "
+            f"got {scores.shape[1]} scores of pairs. Make it with decision_function_shape='ovr'."
+        )
+    return scores
+
+
+def _of_pairs(estimator: Any) -> bool:
+    """Whether its scores are of pairs of classes, of which three classes have three as well."""
+    settings = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    return any(
+        name.endswith("decision_function_shape") and chosen == "ovo"
+        for name, chosen in settings.items()
+    )
