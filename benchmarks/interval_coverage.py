@@ -119,11 +119,13 @@ def repetitions(
 ) -> dict[str, list[Estimate]]:
     """One worker's share of the repetitions, the slow rows in the first few only."""
     torch.set_num_threads(1)
-    rng = torch.Generator(arguments.device).manual_seed(arguments.seed + 1 + worker)
+    rng = torch.Generator(arguments.device)
     found: dict[str, list[Estimate]] = {row: [] for row in rows}
     quick = [row for row in rows if row not in SLOW]
     for k in range(worker, arguments.repetitions, arguments.processes):
         chosen = rows if k < arguments.slow_repetitions else quick
+        # Samples of its own for every world and repetition, however many processes there are.
+        rng.manual_seed(arguments.seed + 1 + list(WORLDS).index(name) * 1_000_000 + k)
         for row, one in repetition(name, arguments.n, rng, k, chosen).items():
             found[row].append(one)
     return found
