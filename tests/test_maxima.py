@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from calibrant import Predictions
 from calibrant import _tables as tables
-from calibrant._tables import _blocks, _maxima
+from calibrant._tables import _blocks, _places
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
@@ -52,7 +52,10 @@ def test_confidence_and_correctness_equal_their_definitions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr(_maxima, "WORTH_IT", 0)
+    monkeypatch.setattr(_places, "WORTH_IT", 0)
+    monkeypatch.setattr(_places, "_WORTH_A_THREAD", 0)
+    monkeypatch.setattr(_places, "_ROWS", 100)
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 2**13)
     table = coarse(n, columns, dtype, rng)
     labels = labels_of(table.float(), rng)
     for given in (table, table.T.contiguous().T, table.repeat(1, 2)[:, :columns]):
