@@ -135,6 +135,24 @@ def test_the_largest_gap_is_moved_by_counts_drawn_anew() -> None:
     assert_close(moved, torch.full_like(moved, 0.95))
 
 
+@pytest.mark.parametrize("hundredths", range(21, 33))
+def test_a_largest_gap_that_may_be_chance_is_so_in_any_precision(hundredths: int) -> None:
+    """One sample in a bin of its own is right, as it would be one time in four."""
+    rest = torch.full((60,), 0.75)
+    confidence = torch.cat([torch.tensor([hundredths / 100]), rest])
+    outcome = torch.cat([torch.ones(1), (torch.arange(60) % 4 > 0).float()])
+    ones = torch.ones(61, dtype=torch.float64)
+    single, double = (
+        estimates({"mce": rows["mce"]}, ones, draws=200, level=0.95, seed=0)["mce"]
+        for rows in (
+            rows_of_events(confidence.to(kind), outcome.to(kind), ones, None, 15)
+            for kind in (torch.float32, torch.float64)
+        )
+    )
+    assert single.low == double.low == 0
+    assert single.high == pytest.approx(double.high, rel=1e-6)
+
+
 def test_no_samples_have_no_largest_gap() -> None:
     none = torch.zeros(0, dtype=torch.float64)
     events = Events.of(none, none, none)

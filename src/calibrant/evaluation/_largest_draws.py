@@ -45,26 +45,43 @@ class LargestGapDraws(AlongRay):
     def _random(self) -> torch.Generator:
         return torch.Generator(self.events.gap.device).manual_seed(0)
 
+    @cached_property
+    def _cell(self) -> Tensor:
+        return assign_bins(self.events.confidence, bins=self.bins, binning="width")
+
+    def _totals(self, x: Tensor) -> Tensor:
+        """The sum of one number per sample in each bin."""
+        empty = torch.zeros(self.bins, dtype=self.events.gap.dtype, device=self.events.gap.device)
+        return empty.index_add(0, self._cell, x)
+
+    @cached_property
+    def _mass(self) -> Tensor:
+        return self._totals(self.events.weights)
+
+    def _mean(self, x: Tensor) -> Tensor:
+        """The mean of one number per sample in each bin that has any."""
+        filled = self._mass > 0
+        weighed = self.events.weights * x.to(self.events.gap.dtype)
+        return self._totals(weighed)[filled] / self._mass[filled]
+
     def _filled(self, shape: ShapeName) -> tuple[Tensor, Tensor, Tensor]:
         """Of each bin with samples: how many they amount to, their confidence, and the shape."""
-        events = self.events
-        cell = assign_bins(events.confidence, bins=self.bins, binning="width")
-        empty = torch.zeros(self.bins, dtype=events.gap.dtype, device=events.gap.device)
-        mass = empty.index_add(0, cell, events.weights)
-        squares = empty.index_add(0, cell, events.weights.square())
-        filled = mass > 0
-
-        def mean(x: Tensor) -> Tensor:
-            return empty.index_add(0, cell, events.weights * x)[filled] / mass[filled]
-
-        count = (mass[filled].square() / squares[filled]).round()
+        events, filled = self.events, self._mass > 0
+        squares = self._totals(events.weights.square())
+        count = (self._mass[filled].square() / squares[filled]).round()
         confidence, gap, expected = (
-            mean(x) for x in (events.confidence.to(empty.dtype), events.gap, events.gaps(shape))
+            self._mean(x) for x in (events.confidence, events.gap, events.gaps(shape))
         )
         # A bin that is never wrong says little about how often it might be.
         chance = (confidence + expected).clamp(0.01, 0.99)
         stands_out = gap.square() > _SEEN**2 * chance * (1 - chance) / count
         return count, confidence, torch.where(stands_out, gap, expected)
+
+    @property
+    def _seen(self) -> float:
+        """The largest gap of the sample, computed as those of the draws are, to the last digit."""
+        gaps = self._mean(self.events.outcome) - self._mean(self.events.confidence)
+        return gaps.abs().max().item() if len(gaps) else 0.0
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """Bin totals, then the largest."""
@@ -110,7 +127,9 @@ class LargestGapDraws(AlongRay):
 
     def ends(self, value: float, rays: Tensor, truths: Tensor, level: float) -> tuple[float, float]:
         """Its own, but no lower than where the typical gap begins."""
-        low, high = inverted(value, rays[:, 0], truths[0], level)
+        # A bin of few samples has few gaps to take, and draws often tie with the value: rounded in
+        # another way, it would lie beyond all of them.
+        low, high = inverted(self._seen, rays[:, 0], truths[0], level)
         typical = self.typical.draw(self.events.weights[None]).item()
         at_least, _ = inverted(typical, rays[:, 1], truths[1], level)
         return max(low, at_least), max(high, at_least)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from math import floor, isfinite, log10
+from math import floor, isclose, isfinite, log10
 
 from .._text import left, right, short, shown, width
 from ._estimates import Estimate
@@ -11,6 +11,8 @@ _WIDEST = 80
 _NAME = 28
 # What four decimals round to zero, and numbers that only an exponent can show.
 _ZERO, _ENORMOUS = 5e-5, 1e15
+# Last digits by which a value and the end of its interval may differ and be one.
+_ROUNDED = 1e-6
 
 OUTSIDE = """\
 * lies outside its own interval. Chance makes such errors look too large (and
@@ -84,8 +86,13 @@ def lines(rows: Mapping[str, Estimate], *, draws: int) -> list[list[str]]:
 
 
 def is_outside(row: Estimate) -> bool:
-    """Whether a value lies beside its own interval, which needs a word of explanation."""
-    return row.value < row.low or row.value > row.high
+    """Whether a value lies beside its own interval, which needs a word of explanation.
+
+    >>> [is_outside(Estimate(value, 0.0, 0.04, 1000)) for value in (0.05, 0.04 + 1e-9)]
+    [True, False]
+    """
+    nearest = min(max(row.value, row.low), row.high)
+    return not isclose(row.value, nearest, rel_tol=_ROUNDED, abs_tol=_ROUNDED**2)
 
 
 def plain(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
