@@ -138,7 +138,7 @@ def _evaluation(
         return Evaluation(found, n, settings)
 
     settings = {"bins": bins, "draws": draws, "level": level, "seed": seed}
-    parts = {} if groups is None else inputs.members(groups, len(like))
+    parts = {} if groups is None else inputs.members(groups, len(like), counted)
     whole = one(slice(None), len(like))
     each = {
         name: one(torch.as_tensor(own, device=like.device), len(own)) for name, own in parts.items()

@@ -1,6 +1,7 @@
 """What `evaluate` takes, made into tensors; one sentence where it cannot be."""
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,21 @@ _WITHOUT_GROUP = "Give samples without a group one of their own, or leave them o
 
 # The fewest samples from which anything can be said about spread.
 _FEWEST = 3
+# Above it doubles hold no fractions.
+_MOST_COUNTED = 2.0**53
 
 
 def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
-    """A tensor as it is, an array or a list as a tensor that shares its memory where it can."""
+    """A tensor as it is, an array or a list as a tensor that shares its memory where it can.
+
+    Arrays in the byte order of another machine become those of this one.
+    """
     if isinstance(x, Tensor):
         return x.detach()
     try:
         array = np.ascontiguousarray(x)
-        return torch.as_tensor(array if array.flags.writeable else array.copy(), device=device)
+        array = array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)
+        return torch.as_tensor(array, device=device)
     except (TypeError, ValueError) as wrong:
         raise TypeError(
             f"{name} must be a torch tensor or a NumPy array of numbers; "
@@ -58,7 +65,9 @@ def as_weights(weights: Numbers | None, like: Tensor) -> Tensor | None:
     given = tensor("weights", weights, like.device).to(widest(like.device))
     if given.shape == (len(like),) and bool((given == 0).all()):
         raise ValueError("weights must not all be zero. Leave them out to count every sample once.")
-    return given
+    # Beyond these every number is whole, so that none is a count; and their squares overflow.
+    highest = given.max() if given.numel() else given.new_zeros(())
+    return given / highest if _MOST_COUNTED < highest < inf else given
 
 
 def check_enough(n: int, where: str = "") -> None:
@@ -131,8 +140,8 @@ def check_settings(bins: object, draws: object, level: object) -> None:
         raise ValueError(f"level must lie between 0 and 1; got {level!r}. Usual is 0.95.")
 
 
-def members(groups: Numbers, n: int) -> dict[str, NDArray[np.int64]]:
-    """The samples of each group, by the group's name, in the order of the names."""
+def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str, NDArray[np.int64]]:
+    """The samples of each group, some of which count, by its name, in the order of the names."""
     names = groups.cpu().numpy() if isinstance(groups, Tensor) else np.asarray(groups)
     if names.shape != (n,):
         raise ValueError(
@@ -153,4 +162,8 @@ def members(groups: Numbers, n: int) -> dict[str, NDArray[np.int64]]:
     found = {str(name): np.flatnonzero(names == name) for name in different}
     for name, own in found.items():
         check_enough(len(own), f" in every group, also in {name!r}")
+        if weights is not None and not bool(weights.cpu()[torch.from_numpy(own)].any()):
+            raise ValueError(
+                f"weights must not all be zero in any group; they are in {name!r}. Leave it out."
+            )
     return found
