@@ -12,9 +12,10 @@ from torch.testing import assert_close
 from calibrant import Measure, debiased_ece, ece, label_binned_ece, mce
 from calibrant._tables import PART, events_of
 from calibrant.measures import _order
-from calibrant.measures._binned import assign_bins
+from calibrant.measures._binned import assign_bins, width_edges
 from calibrant.measures._mass_bins import mass_totals
 from calibrant.measures._order import Ascending
+from calibrant.measures._width_bins import MOST_BINS
 
 
 def members(confidence: Tensor, bins: int, binning: str) -> list[Tensor]:
@@ -163,6 +164,20 @@ def test_an_edge_belongs_to_the_bin_below_it(bins: int, dtype: torch.dtype) -> N
     edges = torch.tensor([j / bins for j in range(bins + 1)], dtype=dtype)
     expected = [0, *range(bins)]
     assert assign_bins(edges, bins=bins, binning="width").tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 15, 20, 33, 100, 999, 4_096, MOST_BINS, 2**22])
+def test_bins_by_arithmetic_are_those_of_a_search(
+    bins: int, dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    edges = width_edges(bins, dtype, torch.device("cpu"))
+    ends = torch.tensor([0.0, 1e-42, 1e-30, 0.5, 1.0], dtype=dtype)
+    near = [edges, *(torch.nextafter(edges, torch.tensor(end, dtype=dtype)) for end in (0.0, 1.0))]
+    inside = torch.cat([ends, *near, torch.rand(5_000, generator=rng, dtype=dtype)])
+    odd = torch.tensor([-0.0, -5e-4, 1.0005, torch.nan], dtype=dtype)
+    for x in (inside, torch.cat([inside, odd]), torch.rand(5_000, generator=rng, dtype=dtype)):
+        assert assign_bins(x, bins=bins, binning="width").equal(torch.bucketize(x, edges))
 
 
 def test_confidence_one_is_in_the_last_bin_with_its_neighbours() -> None:

@@ -1,5 +1,7 @@
 """What every measure of confidence and outcome says to bad input, and takes of good."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -70,3 +72,35 @@ def test_bad_events_get_one_sentence(measure: Measure) -> None:
         measure(CONFIDENCE, OUTCOME, weights=-OUTCOME)
     with pytest.raises(ValueError, match=r"weights must hold one number per confidence, 4 in all"):
         measure(CONFIDENCE, OUTCOME, weights=OUTCOME[:2])
+
+
+@every_measure
+@pytest.mark.parametrize("n", [4, 40_000])
+def test_bad_numbers_anywhere_among_many_are_told(measure: Measure, n: int) -> None:
+    confidence, outcome = CONFIDENCE.repeat(n // 4), OUTCOME.repeat(n // 4).long()
+    above, unknown = confidence.clone(), outcome.clone()
+    above[-1], unknown[n // 2] = 1.5, -3
+    with pytest.raises(ValueError, match=r"confidence must lie between 0 and 1; got 0\.6 to 1\.5"):
+        measure(above, outcome)
+    with pytest.raises(ValueError, match=r"outcome must lie between 0 and 1; got -3 to 1"):
+        measure(confidence, unknown)
+
+
+@every_measure
+def test_a_setting_that_a_measure_does_not_have_is_named_with_it(measure: Measure) -> None:
+    said = rf"{measure.__name__} has no setting 'wieghts'; it takes .*Did you mean 'weights'\?"
+    for n in (4, 40_000):
+        with pytest.raises(TypeError, match=said):
+            measure(CONFIDENCE.repeat(n // 4), OUTCOME.repeat(n // 4), wieghts=OUTCOME)
+
+
+@every_measure
+def test_so_it_is_where_the_measure_is_lifted(measure: Measure) -> None:
+    said = f"{measure.__name__} has no setting 'wieghts'"
+    table = torch.softmax(torch.linspace(-3, 3, 40_000).reshape(-1, 4), dim=1)
+    labels = torch.arange(len(table)) % 2
+    chances = cal.Predictions.from_probabilities(table[:, 0].contiguous(), labels)
+    for lift in (cal.top_label, cal.class_wise):
+        for told in (chances, cal.Predictions.from_probabilities(table, labels)):
+            with pytest.raises(TypeError, match=said):
+                lift(partial(measure, wieghts=OUTCOME))(told)

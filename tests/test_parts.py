@@ -27,6 +27,7 @@ from calibrant import (
 from calibrant._checks import are_up_to, check_labels
 from calibrant._tables import PART, events_of
 from calibrant.criteria import BY_PARTS, name_of
+from calibrant.measures._binned import assign_bins
 
 N = 2 * PART + 77
 MEASURES: dict[str, Measure] = {
@@ -151,6 +152,15 @@ def test_columns_may_lie_apart_and_be_shared(measure: Measure, rng: torch.Genera
     assert_close(measure(*both.unbind(1)), measure(confidence, outcome))
     same = torch.tensor([0.7]).expand(N)
     assert_close(measure(same, outcome), measure(same.contiguous(), outcome))
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_bins_of_a_few_numbers_each_hold_these_few(norm: float) -> None:
+    measure = partial(ece, bins=3_000_001, norm=norm)
+    confidence = 0.75 - torch.arange(4_096) * 2.0**-24
+    outcome = assign_bins(confidence, bins=3_000_001, binning="width") % 2
+    expected = measure(confidence.clone().requires_grad_(), outcome).detach()
+    assert_close(measure(confidence, outcome), expected)
 
 
 def test_no_number_makes_no_number(rng: torch.Generator) -> None:

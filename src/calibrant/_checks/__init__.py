@@ -1,5 +1,6 @@
 """What predictions must look like, and the sentence a person reads when they do not."""
 
+from ._events import check_event_values as check_event_values
 from ._events import check_events as check_events
 from ._labels import check_groups as check_groups
 from ._labels import check_labels as check_labels
@@ -23,6 +24,7 @@ from ._settings import check_callable as check_callable
 from ._settings import check_norm as check_norm
 from ._settings import check_positive as check_positive
 from ._tensors import HALF as HALF
+from ._tensors import all_up_to as all_up_to
 from ._tensors import are_up_to as are_up_to
 from ._tensors import check_tensor as check_tensor
 from ._tensors import extremes as extremes

@@ -7,7 +7,10 @@ from ._tensors import are_up_to, check_tensor, extremes, is_readable
 
 
 def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = None) -> None:
-    """Two vectors of one length on one device, and perhaps as many weights."""
+    """Two vectors of one length on one device, and perhaps as many weights.
+
+    Their values are left to `check_event_values`, or to whoever reads them.
+    """
     check_tensor("confidence", confidence)
     if not confidence.is_floating_point() or confidence.ndim != 1:
         raise ValueError(
@@ -31,6 +34,10 @@ def check_events(confidence: Tensor, outcome: Tensor, weights: Tensor | None = N
             )
     if weights is not None:
         check_weight_values(weights)
+
+
+def check_event_values(confidence: Tensor, outcome: Tensor) -> None:
+    """Numbers between 0 and 1, up to some rounding."""
     for name, x in (("confidence", confidence), ("outcome", outcome)):
         if is_readable(x) and x.numel() and not are_up_to(1, x):
             low, high = extremes(x)

@@ -1,5 +1,6 @@
 """What kind of tensor it is, where it is, and whether its values may be looked at."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -90,15 +91,22 @@ def are_up_to(most: int, x: Tensor) -> bool:
     in order as whole numbers, and a sign or NaN is above them all: so the largest is enough.
     """
     numbers = numbers_of(x) if x.numel() <= _FEW else None
-    if numbers is None or numbers.size == 0:
-        return False
-    kind = numbers.dtype
-    bits = numbers.view(f"u{kind.itemsize}")
+    return numbers is not None and numbers.size > 0 and all_up_to(most, numbers)
+
+
+def all_up_to(most: int, numbers: NDArray[Any]) -> bool:
+    """The same of at least one number that NumPy has."""
+    kind, last = _last_bits(most, numbers.dtype)
+    return bool(np.maximum.reduce(numbers.view(kind), axis=None) <= last)
+
+
+@lru_cache(maxsize=32)
+def _last_bits(most: int, kind: "np.dtype[Any]") -> tuple["np.dtype[Any]", int]:
+    """As what whole numbers a kind is compared, and the last that is not above `most`."""
+    bits = np.dtype(f"u{kind.itemsize}")
     if kind.kind == "f":
-        last = np.array(most, dtype=kind).view(bits.dtype).item()
-    else:
-        last = most if kind.kind == "b" else min(most, np.iinfo(kind).max)
-    return bool(np.maximum.reduce(bits, axis=None) <= last)
+        return bits, np.array(most, dtype=kind).view(bits).item()
+    return bits, most if kind.kind == "b" else min(most, np.iinfo(kind).max)
 
 
 def check_tensor(name: str, x: object) -> None:

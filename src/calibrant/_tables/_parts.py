@@ -1,6 +1,7 @@
 """Long columns of events, some read after others, so that none is converted or copied whole."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import HALF, numbers_of
+from .._checks import HALF, all_up_to, check_event_values, numbers_of
 from ._blocks import unrecorded
 
 Vector = NDArray[Any]
@@ -19,11 +20,15 @@ PART = 2**14
 
 
 class Part(NamedTuple):
-    """Some events: confidence in float32 or float64, outcomes of any type, weights in float64."""
+    """Some events: confidence in float32 or float64, outcomes of any type, weights in float64.
+
+    - `inside`: whether every confidence is known to lie between 0 and 1.
+    """
 
     confidence: Vector
     outcome: Vector
     weights: Vector | None
+    inside: bool
 
 
 class Events:
@@ -57,15 +62,27 @@ class Events:
 
 
 def events_of(confidence: Tensor, outcome: Tensor, weights: Tensor | None) -> Events | None:
-    """Vectors as events; none where definitions must compute."""
+    """Vectors as events; none where definitions must compute.
+
+    Values are looked at while they are read. Only where some part is not plainly between 0 and 1
+    are all asked how far off they are, once, which ends in a sentence if that is too far.
+    """
     sure, came = vector_of(confidence), vector_of(outcome)
     counts = None if weights is None else vector_of(weights)
     if sure is None or came is None or (counts is None) != (weights is None):
         return None
 
+    @cache
+    def check() -> None:
+        check_event_values(confidence, outcome)
+
     def read(part: slice) -> Part:
+        given, happened = sure[part], came[part]
         own = None if counts is None else counts[part].astype(np.float64, copy=False)
-        return Part(sure[part], came[part], own)
+        inside = all_up_to(1, given)
+        if not (inside and all_up_to(1, happened)):
+            check()
+        return Part(given, happened, own, inside)
 
     return Events(read, len(sure), dtype=confidence.dtype, weighted=counts is not None)
 

@@ -12,7 +12,7 @@ from ..criteria import root
 from ._events import of_events
 from ._order import Ascending
 from ._precision import widened
-from ._width_bins import width_bins
+from ._width_bins import MOST_BINS, width_bins
 
 Binning = Literal["width", "mass"]
 
@@ -178,7 +178,7 @@ def assign_bins(
         raise ValueError(f'binning must be "width" or "mass"; got {binning!r}.')
     fixed = confidence.detach().contiguous()
     if binning == "width":
-        if len(fixed) >= MANY and in_numpy(fixed):
+        if len(fixed) >= MANY and bins <= MOST_BINS and in_numpy(fixed):
             return width_bins(fixed, bins)
         return torch.bucketize(fixed, width_edges(bins, fixed.dtype, fixed.device))
     ascending = Ascending.of(fixed)

@@ -13,7 +13,7 @@ from .._tables import Events
 from ..criteria import BY_PARTS
 from ._binned import MANY, Binning, bin_mean, debiased_ece, debiased_root, ece, gap_norm, mce
 from ._mass_bins import mass_totals
-from ._width_bins import width_error, width_totals
+from ._width_bins import MOST_BINS, width_error, width_totals
 
 
 def ece_by_parts(
@@ -22,7 +22,7 @@ def ece_by_parts(
     """`ece`. Where samples count alike, its first norm does not ask how many a bin holds."""
     check_norm(norm)
     check_bins(bins)
-    if binning == "width" and norm == 1 and not events.weighted and _are_many(events):
+    if binning == "width" and norm == 1 and not events.weighted and _are_many(events, bins):
         return torch.tensor(width_error(events, bins), dtype=events.dtype, device="cpu")
     found = _totals(events, bins, binning)
     return None if found is None else gap_norm(found[0], found[1], norm).to(events.dtype)
@@ -48,16 +48,16 @@ def debiased_by_parts(
 
 def _totals(events: Events, bins: int, binning: Binning) -> tuple[Tensor, ...] | None:
     """Mass and gaps of each bin, and outcomes where bins are of equal mass."""
-    if not _are_many(events):
+    if not _are_many(events, bins):
         return None
     if binning == "width":
         return width_totals(events, bins)
     return mass_totals(events, bins) if binning == "mass" and not events.weighted else None
 
 
-def _are_many(events: Events) -> bool:
+def _are_many(events: Events, bins: int) -> bool:
     """Whether this is faster. Of half precision the definition has bins of its own."""
-    return len(events) >= MANY and not events.narrow
+    return len(events) >= MANY and bins <= MOST_BINS and not events.narrow
 
 
 BY_PARTS[ece], BY_PARTS[mce], BY_PARTS[debiased_ece] = ece_by_parts, mce_by_parts, debiased_by_parts

@@ -52,11 +52,12 @@ def _together(events: Events) -> NDArray[Any] | None:
     """The bits of each confidence, with its outcome behind them."""
     whole = np.dtype(np.int64 if events.dtype == torch.float64 else np.int32)
     both, start = np.empty(len(events), dtype=whole), 0
-    for sure, came, _ in events:
+    for sure, came, _, inside in events:
         with np.errstate(invalid="ignore"):
             right = came.astype(whole)
         # NaN is within no limits, and equal to nothing.
-        if not (sure.min() >= 0 and sure.max() < _TOO_LARGE and (right == came).all()):
+        close = inside or (sure.min() >= 0 and sure.max() < _TOO_LARGE)
+        if not (close and (right == came).all()):
             return None
         own = both[start : start + len(sure)]
         np.left_shift(sure.view(whole), 1, out=own)  # minus zero becomes a zero by it

@@ -91,7 +91,7 @@ def _moments(events: Events, points: int) -> tuple[Vector, float, float]:
     moments, total, size = np.zeros((4, points + 2)), 0.0, 0.0
     place, mass, below = np.empty((3, _AT_ONCE))
     cell = np.empty(_AT_ONCE, np.intp)
-    for confidence, outcome, weights in events.by(_AT_ONCE):
+    for confidence, outcome, weights, _ in events.by(_AT_ONCE):
         n = len(confidence)
         if n < _AT_ONCE:  # the last
             place, mass, below, cell = place[:n], mass[:n], below[:n], cell[:n]

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._checks import all_up_to
 from .._tables import PART, Events
 
 Vector = NDArray[Any]
@@ -17,17 +18,18 @@ Vector = NDArray[Any]
 # Each bin has so many sums, unless bins are many. Of confidences that are much alike each number
 # would have to wait until the one before it is added to the same sum.
 _LANES = 8
+# Of more bins arithmetic in single precision cannot tell one from the next but one.
+MOST_BINS = 2**17
 
 
 def width_bins(confidence: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
-    """What `torch.bucketize` finds."""
+    """What `torch.bucketize` finds, of no more than `MOST_BINS`."""
     given = confidence.numpy(force=True)
-    borders = _borders(bins, given.dtype)
     found, room = np.empty(len(given), dtype=np.int64), np.empty((2, PART), dtype=given.dtype)
-    with np.errstate(invalid="ignore"):
-        for start in range(0, len(given), PART):
-            part = slice(start, start + PART)
-            np.subtract(_bin_of(given[part], borders, *room), 1, out=found[part])
+    for start in range(0, len(given), PART):
+        part = given[start : start + PART]
+        bin_of = _bin_of(part, bins, *room[:, : len(part)], inside=all_up_to(1, part))
+        np.subtract(bin_of, 1, out=found[start : start + PART])
     return torch.from_numpy(found)
 
 
@@ -57,16 +59,15 @@ def _in_cells(events: Events, bins: int) -> Iterator[tuple[Tensor, Tensor, Vecto
     All in the same room, which is overwritten when the next are asked for.
     """
     dtype = np.dtype(np.float64 if events.dtype == torch.float64 else np.float32)
-    size, borders = min(PART, len(events)), _borders(bins, dtype)
+    size = min(PART, len(events))
     lane, first, second = _lane(bins)[:size], np.empty(size, dtype), np.empty(size, dtype)
     cells, gaps = torch.from_numpy(np.empty(size, np.int64)), torch.from_numpy(np.empty(size))
-    for confidence, outcome, weights in events:
+    for confidence, outcome, weights, inside in events:
         n = len(confidence)
         if n < size:  # the last
             lane, first, second = lane[:n], first[:n], second[:n]
             cells, gaps = cells[:n], gaps[:n]
-        with np.errstate(invalid="ignore"):
-            bin_of = _bin_of(confidence, borders, first, second)
+        bin_of = _bin_of(confidence, bins, first, second, inside=inside)
         np.copyto(cells.numpy(), np.add(bin_of, lane, out=bin_of))
         # In their own type, as the definition subtracts them. Sums are in double precision.
         np.copyto(second, outcome, casting="unsafe")
@@ -91,36 +92,28 @@ def _lane(bins: int) -> NDArray[np.int32]:
     return lane * np.int32(bins) - np.int32(1)
 
 
-@lru_cache(maxsize=8)
-def _borders(bins: int, dtype: "np.dtype[Any]") -> Vector:
-    """What `width_edges` finds."""
-    borders: Vector = np.arange(1, bins, dtype=dtype) / dtype.type(bins)
-    return borders
+def _bin_of(
+    confidence: Vector, bins: int, place: Vector, upper: Vector, *, inside: bool
+) -> NDArray[np.int32]:
+    """Bins from one, by arithmetic; where rounding may matter, a look at the border tells.
 
-
-def _bin_of(confidence: Vector, edges: Vector, place: Vector, upper: Vector) -> NDArray[np.int32]:
-    """Bins from one, by arithmetic wherever rounding cannot matter, by a search where it might.
-
-    - `place`, `upper`: room for as many numbers at least. What is found lies in the first.
+    - `place`, `upper`: room for as many numbers. What is found lies in the first.
+    - `inside`: whether all are known to lie between 0 and 1. Others are in the bins at the ends,
+      and what is no number in the last.
     """
-    n, bins, kind = len(confidence), len(edges) + 1, confidence.dtype
-    # Rounding moves a place, and a border, by less than half of this. NaN is near everything.
-    near = 2 * bins * np.finfo(kind).eps
-    place, upper = place[:n], upper[:n]
-    np.multiply(confidence, kind.type(bins), out=place)
+    if not inside:
+        confidence = np.fmax(np.fmin(confidence, 1), 0)
+    kind = confidence.dtype.type
+    eps = float(np.finfo(kind).eps)
+    bin_of: NDArray[np.int32] = place.view(np.int32)[: len(confidence)]
+    # A little less than the number of bins, so that nothing is rounded up over the border it is
+    # on. What lies just above a border may be left below it, by less than twice that little.
+    np.multiply(confidence, kind(bins * (1 - 4 * eps)), out=place)
     np.ceil(place, out=upper)
     np.subtract(upper, place, out=place)
-    # What lies outside of all bins is brought in by the search: limits for all take longer. Above
-    # zero a place is rounded up to one at least; below it, perhaps to zero.
-    low, high = np.minimum.reduce, np.maximum.reduce
-    inside = low(upper) >= 1 and high(upper) <= bins
-    sure = inside and low(place) > near and high(place) < 1 - near
-    if not sure:
-        clear = (place > near) & (place < 1 - near)
-        clear &= inside or ((confidence > 0) & (confidence < 1))
-    bin_of: NDArray[np.int32] = place.view(np.int32)[:n]
+    sure = np.minimum.reduce(place) > 8 * bins * eps
     np.copyto(bin_of, upper, casting="unsafe")
-    if not sure:
-        few = np.flatnonzero(~clear)
-        bin_of[few] = np.searchsorted(edges, confidence[few]) + 1
+    if not sure:  # as nothing near a border is, nor zero
+        bin_of += confidence > np.divide(upper, kind(bins), out=upper)  # the border as it rounds
+        np.maximum(bin_of, 1, out=bin_of)
     return bin_of

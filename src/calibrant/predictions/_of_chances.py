@@ -130,7 +130,7 @@ class OfChances(OfProbabilities):
             chance, own = chances[part], None if counts is None else counts[part].astype(np.float64)
             other = np.subtract(1, chance, out=room[: len(chance)])
             right = (chance > other) == (labels[part] == 1)
-            return Part(np.maximum(chance, other, out=other), right, own)
+            return Part(np.maximum(chance, other, out=other), right, own, inside=True)
 
         return Events(read, len(self), dtype=self.dtype, weighted=counts is not None)
 
