@@ -220,6 +220,8 @@ def test_bad_comparisons_are_refused(rng: torch.Generator) -> None:
     logits, labels = world(9, rng)
     with pytest.raises(ValueError, match=r"one shape.*got \(9, 4\) and \(8, 4\)"):
         compare(logits, logits[:8], labels)
+    with pytest.raises(ValueError, match="at least 3 samples; got 2"):
+        compare(logits[:2], logits[:2], labels[:2])
     with pytest.raises(ValueError, match=r"draws must be at least 1 .* got 0 and 0\.95"):
         compare(logits, logits, labels, draws=0)
     with pytest.raises(ValueError, match=r"first must be unnorm.* Pass probabilities=True"):
@@ -254,6 +256,28 @@ def test_cohens_d_counts_pooled_standard_deviations() -> None:
     assert cohens_d(a, b) == pytest.approx(t * (1 / 4 + 1 / 3) ** 0.5)
     assert cohens_d([1.0, 1.0], [1.0, 1.0]) == 0
     assert cohens_d([2.0, 2.0], [1.0, 1.0]) == float("inf")
+
+
+def test_figures_keep_every_digit_however_they_are_held() -> None:
+    far = [1e8 + 1, 1e8 + 2]
+    near = [1e8 + 2, 1e8 + 4]
+    for held in (tuple, np.array, lambda x: torch.tensor(x, dtype=torch.float64)):
+        assert cohens_d(held(far), held(near)) == pytest.approx(cohens_d([1.0, 2.0], [2.0, 4.0]))
+        assert mean_and_sem(held(far)) == (1e8 + 1.5, 0.5)
+    assert cohens_d([torch.tensor(1.0), torch.tensor(3.0)], [0.0, 2.0]) == pytest.approx(0.5**0.5)
+
+
+def test_figures_may_be_a_frame() -> None:
+    pd = pytest.importorskip("pandas")
+    table = [[1.0, 2.0], [11.0, 14.0]]
+    assert_close(within_subject_sem(pd.DataFrame(table) + 1e8), within_subject_sem(table))
+
+
+def test_figures_that_are_no_numbers_are_refused_in_one_sentence() -> None:
+    with pytest.raises(TypeError, match=r"a must hold numbers.* got \['x', 'y'\]"):
+        cohens_d(["x", "y"], [1.0, 2.0])
+    with pytest.raises(TypeError, match=r"as many in every row; got \[\[1, 2\], \[3\]\]"):
+        within_subject_sem([[1, 2], [3]])
 
 
 def test_sem_is_scipys() -> None:

@@ -233,6 +233,8 @@ def test_arrays_give_arrays(rng: torch.Generator) -> None:
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.bool_
     np.testing.assert_array_equal(found, np.asarray(prediction_sets(calibration, probs)))
+    backwards = prediction_sets(calibration, probs.numpy()[::-1].astype(">f4"))
+    np.testing.assert_array_equal(backwards, found[::-1])
 
 
 def test_bad_sets_are_refused(predictions: Predictions) -> None:
@@ -241,6 +243,8 @@ def test_bad_sets_are_refused(predictions: Predictions) -> None:
         prediction_sets(predictions, probs, coverage=90)
     with pytest.raises(ValueError, match=r"a column for each of the 4 classes .* got 2"):
         prediction_sets(predictions, torch.full((3, 2), 0.5))
+    with pytest.raises(ValueError, match=r"must have shape \(n, classes\); got \(200,\)\. For ch"):
+        prediction_sets(predictions, probs[:, 0])
     with pytest.raises(ValueError, match="each row must sum to one"):
         prediction_sets(predictions, predictions.logits)
     with pytest.raises(ValueError, match="must not have weights"):

@@ -177,6 +177,7 @@ def compare(
         as_predictions(table, indices, probabilities=probabilities, name=name)
         for name, table in zip(named, tables, strict=True)
     ]
+    inputs.check_enough(len(models[0]))
     ones = torch.ones(len(tables[0]), dtype=models[0].confidence.dtype, device=tables[0].device)
     rays = [_rays(model, criteria, *widened(ones)) for model in models]
     drawn: dict[str, list[Tensor]] = {name: [] for name in criteria}

@@ -12,6 +12,7 @@ from torch import Tensor
 from .._checks import check_probabilities
 from ..predictions import Predictions
 from ._events import refuse_weights
+from ._inputs import tensor
 
 Method = Literal["lac", "aps"]
 
@@ -54,7 +55,12 @@ def prediction_sets(
     if method not in get_args(Method):
         raise ValueError(f"method must be one of {get_args(Method)}; got {method!r}.")
     refuse_weights(calibration)
-    given = torch.as_tensor(test_probs)
+    given = tensor("test_probs", test_probs)
+    if given.ndim != 2:
+        raise ValueError(
+            f"test_probs must have shape (n, classes); got {tuple(given.shape)}. "
+            "For chances p of class 1 pass np.stack([1 - p, p], axis=1)."
+        )
     check_probabilities(given)
     if given.shape[1] != calibration.classes:
         raise ValueError(

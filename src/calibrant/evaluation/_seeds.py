@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from . import _inputs as inputs
 
 
 def cohens_d(a: Any, b: Any) -> float:
@@ -69,7 +72,7 @@ def within_subject_sem(
     Canadian Journal of Experimental Psychology, 2003; Morey, "Confidence Intervals from
     Normalized Data", Tutorials in Quantitative Methods for Psychology, 2008.
     """
-    figures = torch.as_tensor(table).double()
+    figures = _numbers("table", table)
     if figures.ndim != 2 or min(figures.shape) < 2:
         raise ValueError(
             "table must have a row for each of at least two subjects and a column for each of "
@@ -85,10 +88,23 @@ def within_subject_sem(
 
 
 def _figures(name: str, values: Any) -> Float[Tensor, " n"]:
-    figures = torch.as_tensor(values).double()
+    figures = _numbers(name, values)
     if figures.ndim != 1 or len(figures) < 2:
         raise ValueError(
             f"{name} must hold at least two figures, one per seed; "
             f"got shape {tuple(figures.shape)}."
         )
     return figures
+
+
+def _numbers(name: str, values: Any) -> Tensor:
+    """In double precision from the start: figures of seeds differ in their last digits."""
+    if not isinstance(values, list | tuple):
+        held = values if isinstance(values, Tensor) else np.asarray(values)
+        return inputs.tensor(name, held).double()
+    try:
+        return torch.tensor(values, dtype=torch.float64)
+    except (TypeError, ValueError) as wrong:
+        raise TypeError(
+            f"{name} must hold numbers, as many in every row; got {str(values)[:60]}."
+        ) from wrong
