@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
 import sys
@@ -108,6 +109,29 @@ def test_streamed_groups_are_told_apart(
     whole = cal.Summary(3).update(logits, labels).values()
     assert found["groups"]["south"]["rows"]["ece"]["value"] == pytest.approx(south["ece"].value)
     assert found["rows"]["ece"]["value"] == pytest.approx(whole["ece"].value)
+
+
+def test_a_streamed_group_of_too_few_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("confidence,correct,team\n" + "0.5,1,red\n" * 4 + "0.5,0,blue\n")
+    for way in ("--stream", "--no-stream"):
+        assert main(["evaluate", str(file), "--groups", "team", way]) == 2
+        said = capsys.readouterr()
+        assert "at least 3 samples in every group, also in 'blue'; got 1" in said.err
+        assert not said.out
+
+
+def test_a_folder_that_is_not_ours_is_refused_before_the_work(
+    told: tuple[Path, Tensor, Tensor],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK)
+    monkeypatch.setattr(_evaluate, "_measured", None)
+    assert main(["evaluate", str(told[0]), "--out", str(told[0].parent / "found.txt")]) == 2
+    assert "--out must be in a folder that you may write to" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -232,7 +256,9 @@ def test_certainty_has_no_tests_and_an_infinite_loss_is_null(
     assert found["rows"]["ece"]["value"] == 0.25
     np.savez(tmp_path / "sure.npz", confidence=[1.0, 1.0, 0.0], correct=[1, 0, 0])
     assert main(["evaluate", str(tmp_path / "sure.npz"), "--draws", "2"]) == 0
-    assert "No tests: a test of calibration needs" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "No tests: a test of calibration needs" in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_help_has_examples_that_parse(capsys: pytest.CaptureFixture[str]) -> None:

@@ -389,6 +389,7 @@ def test_a_bad_row_is_named(lines: str, sentence: str, tmp_path: Path) -> None:
             {"logits": [[1.0, 2], [1, 2]], "y": [[0, 1], [1, 0]]},
             r"labels .* one number per row; got 2",
         ),
+        ({"logits": [[1.0, 2], [1, 2]], "y": [[0], [1]]}, r"plain numbers; got a list of one in"),
         ({"logits": [[1.0], [2.0]], "y": [0, 1]}, r"at least two classes; got 1"),
         ({"confidence": [0.5, 0.6, 0.7], "correct": [1, 0, None]}, r"row 2 \(counted from 0\)"),
     ],
@@ -407,7 +408,7 @@ def test_a_bad_row_is_named_beyond_the_first_batch_too(
     [
         (
             {"confidence": [0.5, 1.0], "correct": ["yes", "no"]},
-            r"must hold numbers; it holds string",
+            r"must hold numbers; it holds string.*and outcomes as 0 or 1",
         ),
         ({"confidence": [0, 1], "correct": [0, 1]}, r"floating-point numbers; got int64"),
     ],

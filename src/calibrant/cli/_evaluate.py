@@ -9,6 +9,7 @@ import typer
 from .._json import as_json
 from .._text import shown
 from ..evaluation import Summary, calibration_tests
+from ..evaluation._inputs import check_enough
 from ..logs import Batch, PredictionLog
 from ..logs._batch import joined
 from ..report._rows import draws_for
@@ -132,7 +133,8 @@ def _streamed(log: PredictionLog, bins: int, *, asked: bool) -> Streamed:
             return Streamed(log.summary(bins=bins, progress=progress))
         groups = log.summaries(bins=bins, progress=progress)
     whole = Summary(log.classes, bins=bins)
-    for one in groups.values():
+    for name, one in groups.items():
+        check_enough(len(one), f" in every group, also in {name!r}")
         whole = whole.merge(one)
     return Streamed(whole, groups)
 

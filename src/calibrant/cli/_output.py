@@ -1,5 +1,6 @@
 """A result as text, on the standard output or in a file."""
 
+import os
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -30,8 +31,14 @@ def wrapped(text: str) -> str:
 
 def check_writable(out: Path | None) -> None:
     """Before the work, so that none is lost."""
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+    if out is None:
+        return
+    if out.is_dir() or not out.parent.is_dir():
         raise ValueError(f"--out must be a file in a folder that exists; got {str(out)!r}.")
+    if not os.access(out.parent, os.W_OK):
+        raise ValueError(
+            f"--out must be in a folder that you may write to; got {str(out)!r}. Name another."
+        )
 
 
 def check_apart(out: Path, *read: Path) -> None:

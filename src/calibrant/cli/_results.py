@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from ..evaluation import CalibrationTests, Evaluation, Summary
 from ..evaluation import _table as table
+from ._output import wrapped
 
 Render: TypeAlias = Callable[[list[str], list[list[str]]], str]
 
@@ -36,7 +37,8 @@ class Resampled:
         """Paragraphs and tables."""
         found = self.evaluation.to_markdown() if markdown else str(self.evaluation)
         if isinstance(self.tests, str):
-            return [found, f"No tests: {self.tests}"]
+            reason = f"No tests: {self.tests}"
+            return [found, reason if markdown else wrapped(reason)]
         body = [
             [name, table.number(test["statistic"]), table.p_value(test["p_value"])]
             for name, test in self.tests.to_dict().items()

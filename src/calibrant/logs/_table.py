@@ -68,5 +68,5 @@ def not_numbers(name: str, path: Path, form: object) -> TypeError:
     """The sentence for a column of text, dates or anything else that is not a number."""
     return TypeError(
         f"column {name!r} of {path.name} must hold numbers; it holds {form}. "
-        "Classes are given by index, counted from 0."
+        "Classes are given by index, counted from 0, and outcomes as 0 or 1."
     )

@@ -87,6 +87,11 @@ class Checked:
             )
 
     def _vector(self, x: Tensor, role: str) -> None:
+        if x.ndim != 1 and x.shape[1] == 1:
+            raise ValueError(
+                f"{self._where(role)} must hold plain numbers; got a list of one in every row. "
+                "Write them with the shape (rows,), for instance labels.squeeze(1)."
+            )
         if x.ndim != 1:
             raise ValueError(
                 f"{self._where(role)} must hold one number per row; got {x.shape[1]}. "
