@@ -192,7 +192,9 @@ def test_a_measure_need_not_be_hashable(predictions: Predictions) -> None:
     assert_close(top_label(_Lead(2.0))(predictions), expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str
+)
 def test_both_classes_are_off_by_as_much(dtype: torch.dtype, rng: torch.Generator) -> None:
     chance, labels = (x[:300] for x in columns(torch.float64, rng))
     chance = chance.clamp(0, 1).to(dtype)
@@ -201,6 +203,15 @@ def test_both_classes_are_off_by_as_much(dtype: torch.dtype, rng: torch.Generato
     last = 4 * torch.finfo(dtype).eps
     assert_close(found, table.squared_error, rtol=last, atol=last)
     assert_close(found, brier.per_sample(table), rtol=last, atol=last)
+
+
+def test_the_brier_score_of_chances_has_the_gradient_of_its_definition(
+    rng: torch.Generator,
+) -> None:
+    chance = torch.rand(300, generator=rng, dtype=torch.float64, requires_grad=True)
+    labels = torch.randint(2, (300,), generator=rng)
+    (slope,) = torch.autograd.grad(brier(Predictions.from_probabilities(chance, labels)), chance)
+    assert_close(slope, 4 * (chance.detach() - labels) / 300)
 
 
 @pytest.mark.parametrize("most", [0, 1, 9, 999])

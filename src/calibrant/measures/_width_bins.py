@@ -61,19 +61,20 @@ def _in_cells(events: Events, bins: int) -> Iterator[tuple[Tensor, Tensor, Vecto
     dtype = np.dtype(np.float64 if events.dtype == torch.float64 else np.float32)
     size = min(PART, len(events))
     lane, first, second = _lane(bins)[:size], np.empty(size, dtype), np.empty(size, dtype)
-    cells, gaps = torch.from_numpy(np.empty(size, np.int64)), torch.from_numpy(np.empty(size))
+    cell, gap = np.empty(size, np.int64), np.empty(size)
+    cells, gaps = torch.from_numpy(cell), torch.from_numpy(gap)
     for confidence, outcome, weights, inside in events:
         n = len(confidence)
         if n < size:  # the last
             lane, first, second = lane[:n], first[:n], second[:n]
-            cells, gaps = cells[:n], gaps[:n]
+            cell, gap, cells, gaps = cell[:n], gap[:n], cells[:n], gaps[:n]
         bin_of = _bin_of(confidence, bins, first, second, inside=inside)
-        np.copyto(cells.numpy(), np.add(bin_of, lane, out=bin_of))
+        np.copyto(cell, np.add(bin_of, lane, out=bin_of))
         # In their own type, as the definition subtracts them. Sums are in double precision.
         np.copyto(second, outcome, casting="unsafe")
-        np.copyto(gaps.numpy(), np.subtract(second, confidence, out=second))
+        np.copyto(gap, np.subtract(second, confidence, out=second))
         if weights is not None:
-            gaps.numpy()[:] *= weights
+            gap *= weights
         yield cells, gaps, weights
 
 
@@ -92,6 +93,18 @@ def _lane(bins: int) -> NDArray[np.int32]:
     return lane * np.int32(bins) - np.int32(1)
 
 
+@lru_cache(maxsize=8)
+def _scale(bins: int, kind: "np.dtype[Any]") -> tuple[np.floating, np.floating, np.floating]:
+    """The number of bins, what a confidence is multiplied by instead, and what is near a border.
+
+    It is multiplied by a little less, so that nothing is rounded up over the border it is on. What
+    lies just above a border may then be left below it, by less than twice that little.
+    """
+    eps = float(np.finfo(kind).eps)
+    count, factor, near = bins, bins * (1 - 4 * eps), 8 * bins * eps
+    return kind.type(count), kind.type(factor), kind.type(near)
+
+
 def _bin_of(
     confidence: Vector, bins: int, place: Vector, upper: Vector, *, inside: bool
 ) -> NDArray[np.int32]:
@@ -103,17 +116,14 @@ def _bin_of(
     """
     if not inside:
         confidence = np.fmax(np.fmin(confidence, 1), 0)
-    kind = confidence.dtype.type
-    eps = float(np.finfo(kind).eps)
+    count, factor, near = _scale(bins, confidence.dtype)
     bin_of: NDArray[np.int32] = place.view(np.int32)[: len(confidence)]
-    # A little less than the number of bins, so that nothing is rounded up over the border it is
-    # on. What lies just above a border may be left below it, by less than twice that little.
-    np.multiply(confidence, kind(bins * (1 - 4 * eps)), out=place)
+    np.multiply(confidence, factor, out=place)
     np.ceil(place, out=upper)
     np.subtract(upper, place, out=place)
-    sure = np.minimum.reduce(place) > 8 * bins * eps
+    sure = np.minimum.reduce(place) > near
     np.copyto(bin_of, upper, casting="unsafe")
     if not sure:  # as nothing near a border is, nor zero
-        bin_of += confidence > np.divide(upper, kind(bins), out=upper)  # the border as it rounds
+        bin_of += confidence > np.divide(upper, count, out=upper)  # the border as it rounds
         np.maximum(bin_of, 1, out=bin_of)
     return bin_of

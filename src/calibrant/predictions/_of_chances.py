@@ -107,9 +107,13 @@ class OfChances(OfProbabilities):
     def squared_error(self) -> Tensor:
         """Both classes are off by as much."""
         happened = as_floats(self.labels, self.dtype)
-        if not unrecorded(self._given):
+        if not in_numpy(self._given, happened):
             return 2 * (happened - self._chance).square()
-        return happened.sub_(self._given.detach()).square_().mul_(2)
+        error = happened.numpy()
+        error -= self._given.numpy(force=True)
+        error *= error
+        error += error
+        return happened
 
     @property
     def entropy(self) -> Tensor:
