@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from calibrant import Predictions
 from calibrant.evaluation import _bin_totals, _slow_draws, _weights
 from calibrant.evaluation._bin_totals import by_width
 from calibrant.evaluation._estimates import estimates
-from calibrant.evaluation._interval import inverted, percentile
+from calibrant.evaluation._interval import inverted, middle, percentile
 from calibrant.evaluation._largest_draws import LargestGapDraws
 from calibrant.evaluation._resampled import AlongRay, Events
 from calibrant.evaluation._rows import rows_of_events, rows_of_predictions
@@ -276,11 +277,24 @@ def test_where_zeros_would_be_too_many_rows_are_added_one_by_one(
 
 
 def test_percentiles_are_the_middle_of_the_draws() -> None:
-    assert percentile(torch.arange(101.0).flip(0), 0.9) == (5.0, 95.0)
+    assert percentile(torch.arange(1.0, 100.0).flip(0), 0.9) == (5.0, 95.0)
+    assert percentile(torch.arange(5.0), 0.9) == (0.0, 4.0)
+    endless = torch.tensor([1.0, 2.0, torch.inf, torch.inf, torch.inf])
+    assert percentile(endless, 0.1) == (2.0 + torch.inf, torch.inf)
+    drawn = torch.randn(137, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    expected = np.quantile(drawn, [0.025, 0.975], method="weibull")
+    assert percentile(drawn, 0.95) == pytest.approx(tuple(expected))
+
+
+def test_another_draw_lies_in_the_middle_as_often_as_it_says(rng: torch.Generator) -> None:
+    drawn = torch.rand(100, 20_000, generator=rng, dtype=torch.float64)
+    low, high = middle(drawn, 0.95)
+    # The chance that a further draw lies between is the length, as these are uniform.
+    assert (high - low).mean().item() == pytest.approx(0.95, abs=0.001)
 
 
 def test_inversion_of_a_pure_shift_is_the_estimate_plus_and_minus_the_spread() -> None:
-    noise = torch.linspace(-1, 1, 2001, dtype=torch.float64)
+    noise = torch.linspace(-1, 1, 2001, dtype=torch.float64)[1:-1]
     scales = torch.tensor([0.0, 1.0, 2.0, 4.0], dtype=torch.float64)
     truth = 10 * scales
     low, high = inverted(15.0, noise[:, None] + truth, truth, 0.9)
@@ -289,7 +303,7 @@ def test_inversion_of_a_pure_shift_is_the_estimate_plus_and_minus_the_spread() -
 
 
 def test_inversion_begins_at_zero_where_a_perfect_model_would_not_be_surprising() -> None:
-    noise = torch.linspace(0, 1, 1001, dtype=torch.float64)
+    noise = torch.linspace(0, 1, 1001, dtype=torch.float64)[1:-1]
     scales = torch.tensor([0.0, 1.0], dtype=torch.float64)
     low, high = inverted(0.9, noise[:, None] + scales, scales, 0.95)
     assert low == 0
@@ -297,7 +311,7 @@ def test_inversion_begins_at_zero_where_a_perfect_model_would_not_be_surprising(
 
 
 def test_a_lucky_value_says_no_more_than_the_median_of_a_perfect_model() -> None:
-    noise = torch.linspace(0, 1, 1001, dtype=torch.float64)
+    noise = torch.linspace(0, 1, 1001, dtype=torch.float64)[1:-1]
     scales = torch.tensor([0.0, 1.0], dtype=torch.float64)
     low, high = inverted(0.001, noise[:, None] + scales, scales, 0.95)
     assert low == 0

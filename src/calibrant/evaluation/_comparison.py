@@ -19,6 +19,7 @@ from ..predictions import Predictions
 from ..scores import SCORES
 from . import _inputs as inputs
 from ._as_predictions import as_predictions
+from ._interval import percentile
 from ._paired import Ray, paired_interval, paired_p_value
 from ._resampled import AlongRay
 from ._rows import rows_of_events
@@ -151,11 +152,11 @@ def compare(
     >>> print(compare(3 * logits, logits, labels, draws=200))
     criterion   first    second  difference     low    high  p-value
     accuracy   0.6000    0.6000      0.0000  0.0000  0.0000   1.0000
-    nll        1.1625    0.8463      0.3161  0.2165  0.4035   0.0100
-    brier      0.5866    0.5067      0.0799  0.0492  0.1066   0.0100
-    ece        0.2221    0.0632      0.1589  0.1501  0.2224   0.0100
-    ks_error   0.2221    0.0190      0.2032  0.1986  0.2829   0.0100
-    esd        0.0161  -0.00018      0.0163  0.0105  0.0244   0.0100
+    nll        1.1625    0.8463      0.3161  0.2160  0.4095   0.0100
+    brier      0.5866    0.5067      0.0799  0.0491  0.1073   0.0100
+    ece        0.2221    0.0632      0.1589  0.1478  0.2224   0.0100
+    ks_error   0.2221    0.0190      0.2032  0.1985  0.2857   0.0100
+    esd        0.0161  -0.00018      0.0163  0.0104  0.0244   0.0100
 
     Efron & Tibshirani, "An Introduction to the Bootstrap", 1993; Davison & Hinkley, "Bootstrap
     Methods and their Application", 1997, section 5.2.
@@ -261,8 +262,8 @@ def _difference(
     first: float, second: float, drawn: Float[Tensor, " draws"], level: float
 ) -> Difference:
     delta = 0.0 if first == second else first - second  # also where both are infinite
-    tails = torch.tensor([(1 + level) / 2, (1 - level) / 2], dtype=drawn.dtype)
-    low, high = (2 * delta - drawn.quantile(tails.to(drawn.device))).tolist()
+    least, most = percentile(drawn, level)
+    low, high = 2 * delta - most, 2 * delta - least
     if isinf(delta):  # what was ruled out and happens, however rarely, costs infinitely much
         low = high = delta
     error = drawn - delta

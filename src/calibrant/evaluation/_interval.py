@@ -5,15 +5,39 @@ from jaxtyping import Float
 from torch import Tensor
 
 
+def middle(
+    draws: Float[Tensor, "draws *places"], level: float
+) -> tuple[Float[Tensor, " *places"], Float[Tensor, " *places"]]:
+    """The ends between which another draw lies with this chance; NaN counts as no draw.
+
+    Of n draws another would lie below the k-th smallest with a chance of k / (n + 1), so that is
+    the place of a quantile here (Weibull, 1939). The usual places, (k - 1) / (n - 1), are too far
+    inside: of a hundred draws they leave out seven in a hundred where five were meant.
+
+    >>> middle(torch.arange(1.0, 100.0), 0.9)
+    (tensor(5.), tensor(95.))
+    """
+    ordered = draws.sort(dim=0).values  # NaN last
+    count = (~draws.isnan()).sum(dim=0)
+
+    def at(share: float) -> Tensor:
+        last = (count - 1).clamp(min=0)
+        place = (share * (count + 1) - 1).to(draws.dtype).clamp(min=0).minimum(last)
+        below, above = (ordered.gather(0, k.long()[None])[0] for k in (place.floor(), place.ceil()))
+        # Between two infinities there is nothing to interpolate.
+        return torch.where(below == above, below, below + place.frac() * (above - below))
+
+    return at((1 - level) / 2), at((1 + level) / 2)
+
+
 def percentile(draws: Float[Tensor, " draws"], level: float) -> tuple[float, float]:
     """The middle of the resampled values: for statistics whose bias is small beside their spread.
 
-    >>> percentile(torch.arange(101.0), 0.9)
+    >>> percentile(torch.arange(1.0, 100.0), 0.9)
     (5.0, 95.0)
     """
-    tails = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=draws.dtype)
-    low, high = draws.quantile(tails.to(draws.device)).tolist()
-    return low, high
+    low, high = middle(draws, level)
+    return low.item(), high.item()
 
 
 def inverted(
@@ -32,9 +56,7 @@ def inverted(
     of a perfect model says no more than that median would. The reasons are in
     docs/decisions/intervals.md.
     """
-    tails = torch.tensor([(1 + level) / 2, (1 - level) / 2], dtype=moved.dtype)
-    quantiles = moved.nanquantile(tails.to(moved.device), dim=0).cummax(dim=1).values
-    most, least = quantiles.tolist()
+    least, most = (end.cummax(dim=0).values.tolist() for end in middle(moved, level))
     seen = max(value, moved[:, 0].nanmedian().item())
     ray = truth.tolist()
     return crossing(ray, most, value), crossing(ray, least, seen, last=True)

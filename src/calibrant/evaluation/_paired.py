@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._interval import crossing
+from ._interval import crossing, middle
 from ._resampled import AlongRay
 
 # By how much, relatively, a truth may be missed on the way to its place on the ray and back.
@@ -73,9 +73,8 @@ def paired_p_value(first: Ray, second: Ray) -> float:
 
 def _along(moving: Ray, still: Ray, level: float) -> tuple[float, float]:
     resamples, truth = still.at(still.scale)
-    tails = torch.tensor([(1 + level) / 2, (1 - level) / 2], dtype=resamples.dtype)
-    quantiles = (moving.moved - resamples[:, None]).quantile(tails.to(resamples.device), dim=0)
-    most, least = quantiles.cummax(dim=1).values.tolist()
+    ends = middle(moving.moved - resamples[:, None], level)
+    least, most = (end.cummax(dim=0).values.tolist() for end in ends)
     ray, seen = (moving.truth - truth).tolist(), moving.value - still.value
     return crossing(ray, most, seen), crossing(ray, least, seen, last=True)
 
