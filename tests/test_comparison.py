@@ -401,3 +401,9 @@ def test_either_model_may_be_the_one_that_moves(rng: torch.Generator) -> None:
     if_first_moves = 1.96 * (1 + (0.3 * b) ** 2) ** 0.5
     assert low < a - b - 1.2 * if_first_moves
     assert high == pytest.approx(a - b + if_first_moves, rel=0.05)
+
+
+def test_a_row_that_is_not_there_is_asked_for_in_vain(rng: torch.Generator) -> None:
+    logits, labels = torch.randn(50, 3, generator=rng), torch.randint(3, (50,), generator=rng)
+    with pytest.raises(KeyError, match="no row is called 'ecce'; there are accuracy, nll"):
+        compare(logits, -logits, labels, draws=20)["ecce"]

@@ -78,6 +78,13 @@ def test_events_may_be_arrays() -> None:
     assert Summary(None).add_events(sure, right).values() == told.values()
 
 
+def test_batches_may_be_arrays() -> None:
+    logits, labels = drawn(200, seed=1)
+    told = Summary(logits.shape[1]).update(logits, labels)
+    found = Summary(logits.shape[1]).update(logits.numpy(), labels.numpy().tolist())
+    assert found.values() == told.values()
+
+
 def test_bounds_are_tight_enough_to_use() -> None:
     logits, labels = drawn(20_000, seed=1)
     found = Summary(4).update(logits, labels).values()

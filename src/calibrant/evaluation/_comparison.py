@@ -80,6 +80,8 @@ class Comparison:
     level: float
 
     def __getitem__(self, name: str) -> Difference:
+        if name not in self.rows:
+            raise KeyError(f"no row is called {name!r}; there are {', '.join(self.rows)}.")
         return self.rows[name]
 
     def to_dict(self) -> dict[str, Any]:

@@ -83,11 +83,12 @@ class Summary:
         return self.state["totals"].device
 
     @torch.no_grad()
-    def update(self, logits: Tensor, labels: Tensor) -> "Summary":
+    def update(self, logits: Numbers, labels: Numbers) -> "Summary":
         """Add a batch of logits; returns the summary itself. For probabilities see `add`."""
-        if isinstance(logits, Tensor) and logits.ndim == 2 and is_readable(logits):
-            check_not_probabilities("logits", logits, "Pass as_logits(probabilities).")
-        return self.add(Predictions(logits, labels))
+        told = inputs.tensor("logits", logits)
+        if told.ndim == 2 and is_readable(told):
+            check_not_probabilities("logits", told, "Pass as_logits(probabilities).")
+        return self.add(Predictions(told, inputs.class_indices(labels, told.device)))
 
     @torch.no_grad()
     def add(self, predictions: Predictions) -> "Summary":
