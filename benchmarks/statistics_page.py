@@ -13,8 +13,7 @@ two T depends on the chance of the likeliest class: 1.3 where that is above a ha
 (*both signs*), and 1.5 between 0.7 and 0.8 and 1 elsewhere (*few bins*). In a calibrated world the
 truth of an error is zero and only the lower end can fail, so up to 97.5% is right there. The
 Monte-Carlo error is in brackets; rows with fewer repetitions are those that are slow to resample.
-All worlds draw the same logits and labels, so their columns share their luck: `accuracy`, whose
-interval is the plain bootstrap of a mean, shows how much of it there was.
+Rows of one world share their samples, and so their luck.
 """
 
 RESAMPLING = """\
