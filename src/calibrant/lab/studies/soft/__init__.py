@@ -1,5 +1,6 @@
 """Tables and figures of Karandikar et al., "Soft Calibration Objectives", NeurIPS 2021."""
 
+from ._every_pair import TABLE_2
 from ._figures import (
     FIGURE_1,
     FIGURE_2,
@@ -12,7 +13,8 @@ from ._figures import (
     FIGURE_9,
     FIGURE_10,
 )
-from ._tables import TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, TABLE_6
+from ._other_errors import TABLE_4, TABLE_5, TABLE_6
+from ._tables import TABLE_1, TABLE_3
 
 STUDIES = {
     "soft-table-1": TABLE_1,

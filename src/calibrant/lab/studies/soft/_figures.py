@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..._study import Budget, Claim, Column, Study
+from ._every_pair import TABLE_2
 from ._protocol import (
     ARMS,
+    BUDGETS,
     CHOSEN,
+    CHOSEN_ARMS,
     CIFAR,
     NOTE,
     PAPER,
@@ -17,7 +20,7 @@ from ._protocol import (
     RULE,
     SETTINGS,
 )
-from ._tables import CHOSEN_ARMS, CIFAR_BUDGETS, ECE, TABLE_2
+from ._tables import ECE
 
 SHIFT = {"shift": (1, 2, 3, 4, 5)}
 SHIFTED = {
@@ -103,7 +106,7 @@ FIGURE_6 = Study(
         name: Budget(
             budget.pairs[:1], seeds=budget.seeds, settings=budget.settings, grids=budget.grids
         )
-        for name, budget in CIFAR_BUDGETS.items()
+        for name, budget in BUDGETS.items()
     },
     figure="reliability",
 )
@@ -179,6 +182,6 @@ FIGURE_10 = Study(
     columns=ECE,
     rule=RULE,
     note=NOTE,
-    budgets=CIFAR_BUDGETS,
+    budgets=BUDGETS,
     figure="reliability",
 )

@@ -1,6 +1,6 @@
 """What Karandikar et al., "Soft Calibration Objectives", NeurIPS 2021, trains: arms and grids."""
 
-from ..._study import Arm, Rule, Stage
+from ..._study import Arm, Budget, Rule, Stage
 from ..._trial import Settings
 
 PAPER = 'Karandikar et al., "Soft Calibration Objectives for Neural Networks", NeurIPS 2021'
@@ -80,3 +80,8 @@ QUICK_GRIDS = {
     "weight_decay": (5e-4,),
 }
 CHOSEN = ("NLL", "NLL + MMCE", "Focal", "Focal + SB-ECE", "Focal + S-AvUC")
+BUDGETS = {
+    "paper": Budget(CIFAR, seeds=10, settings=SETTINGS),
+    "quick": Budget(QUICK_CIFAR, seeds=3, settings=QUICK_SETTINGS, grids=QUICK_GRIDS),
+}
+CHOSEN_ARMS = {label: ARMS[label] for label in CHOSEN}
