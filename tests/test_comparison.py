@@ -1,17 +1,21 @@
 """Differences between models, and figures over seeds, mean what they say."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats  # type: ignore[import-untyped]
 from torch import Tensor
 from torch.testing import assert_close
 
 from calibrant import CRITERIA, Criterion, Predictions, mmce, nll, top_label
 from calibrant.evaluation._comparison import COMPARED, Difference, _difference, compare
-from calibrant.evaluation._paired import Ray, paired_interval, paired_p_value
+from calibrant.evaluation._interval import p_value_of
+from calibrant.evaluation._paired import Ray, paired_interval
 from calibrant.evaluation._seeds import cohens_d, mean_and_sem, within_subject_sem
 from calibrant.evaluation._weights import multinomial_weights
 
@@ -40,7 +44,37 @@ def test_agrees_with_the_bootstrap_written_slowly(rng: torch.Generator) -> None:
         row = found[name]
         assert (row.first, row.second, row.difference) == pytest.approx((a, b, a - b))
         assert (row.low, row.high) == pytest.approx((low, high))
-        assert row.p_value == pytest.approx(min(1, 2 * (1 + smaller) / 51))
+        # Between two draws it lies where the interval ends.
+        assert row.p_value == pytest.approx(min(1, 2 * (1 + smaller) / 51), abs=2 / 51)
+
+
+@pytest.mark.parametrize("seed", [140, 142, 254, 262, 292])
+def test_a_p_value_never_contradicts_its_interval(seed: int) -> None:
+    """On the verge, where a count of draws says one thing and an interval another."""
+    rng = torch.Generator().manual_seed(seed)
+    n = [60, 200, 600, 2000][seed % 4]
+    factors = [(1, 1), (1.1, 1), (1.5, 1), (2, 1.7), (1.3, 0.8), (3, 1)][seed % 6]
+    logits = 2 * torch.randn(n, 5, generator=rng, dtype=torch.float64)
+    labels = torch.multinomial(logits.softmax(dim=1), 1, generator=rng)[:, 0]
+    first, second = (
+        factor * (logits + 0.5 * torch.randn(n, 5, generator=rng)) for factor in factors
+    )
+    for level in (0.9, 0.95, 0.96):
+        for name, row in compare(
+            first, second, labels, draws=200, seed=seed, level=level
+        ).rows.items():
+            assert (row.p_value <= 1 - level) == (not row.low <= 0 <= row.high), name
+
+
+@given(
+    st.lists(st.integers(-6, 6), min_size=1, max_size=40), st.integers(-6, 6), st.floats(0.05, 0.99)
+)
+def test_a_p_value_is_at_most_one_less_the_level_exactly_where_zero_is_left_out(
+    drawn: list[int], difference: int, level: float
+) -> None:
+    row = _difference(float(difference), 0.0, torch.tensor(drawn, dtype=torch.float64), level)
+    told = 1 - level >= 2 / (len(drawn) + 1)  # fewer draws cannot tell
+    assert (row.p_value <= 1 - level) == (told and not row.low <= 0 <= row.high)
 
 
 def test_draws_are_shared_so_a_model_never_differs_from_itself(rng: torch.Generator) -> None:
@@ -341,6 +375,10 @@ def rays(
     return first, second
 
 
+def paired_p_value(first: Ray, second: Ray) -> float:
+    return p_value_of(partial(paired_interval, first, second), 0.95, len(first.moved))
+
+
 def test_noise_that_both_models_share_cancels_from_the_paired_interval(
     rng: torch.Generator,
 ) -> None:
@@ -395,7 +433,7 @@ def test_either_model_may_be_the_one_that_moves(rng: torch.Generator) -> None:
     moved_down = surprise((b + steady) - b * (1 + 0.3 * growing), a - b)
     moved_up = surprise(a * (1 + 0.3 * growing) - (a + steady), b - a)
     assert moved_up > 10 * moved_down
-    assert paired_p_value(first, second) == pytest.approx(max(moved_down, moved_up))
+    assert paired_p_value(first, second) == pytest.approx(max(moved_down, moved_up), rel=0.05)
     low, high = paired_interval(first, second, 0.95)
     assert paired_interval(second, first, 0.95) == pytest.approx((-high, -low))
     if_first_moves = 1.96 * (1 + (0.3 * b) ** 2) ** 0.5

@@ -8,7 +8,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..measures._binned import assign_bins
-from ..measures._order import Ascending
 from ._resampled import Events
 
 # From this many bins on, adding row by row beats a product with mostly zeros; and where the zeros
@@ -70,44 +69,18 @@ def by_cell(events: Events, cell: Int[Tensor, " n"], cells: int) -> Binned:
 
 
 def by_mass(events: Events, bins: int) -> Binned:
-    """Bins of equal mass, cut anew for every resample."""
-    ascending = Ascending.of(events.confidence)
-    first, source = ascending.first_tied, ascending.source
-    tied = not bool((first.diff() > 0).all())
-    ordered = torch.stack([torch.ones_like(events.gap), events.gap, events.outcome])[:, source]
+    """Bins of equal mass: those of the sample.
 
-    def totals(weights: Tensor) -> Totals:
-        size = weights.sum(dim=1)
-        shares = weights[:, source]
-        lighter = shares.cumsum(1) - shares
-        lighter = lighter[:, first] if tied else lighter
-        place = lighter * bins / torch.where(size > 0, size, 1)[:, None]
-        edges = torch.arange(bins + 1, dtype=place.dtype, device=place.device)
-        cuts = torch.searchsorted(place.contiguous(), edges.expand(len(place), -1).contiguous())
-        cuts[:, 0], cuts[:, -1] = 0, place.shape[1]
-        shares = shares / torch.where(size > 0, size, 1)[:, None]
-        mass, gap, hits = (
-            _from_zero((shares * x).cumsum(1)).gather(1, cuts).diff(dim=1) for x in ordered
-        )
-        # An empty bin is empty, whatever rounding a difference of running sums leaves in it.
-        filled = mass > 1e-12
-        mass, gap, hits = (torch.where(filled, x, 0) for x in (mass, gap, hits))
-
-        def of_sample(x: Tensor) -> Tensor:
-            return _from_zero(events.shares(x)[source].cumsum(-1))[cuts].diff(dim=1)
-
-        return Totals(mass, gap, hits, size, of_sample)
-
-    return _shared(totals)
+    Cut anew for every resample they would mix gaps that the truth has in neighbouring bins, and
+    so make less of a truth than the sample's own bins do.
+    """
+    cell = assign_bins(events.confidence, bins=bins, binning="mass", weights=events.weights)
+    return by_cell(events, cell, bins)
 
 
 def by_width(events: Events, bins: int) -> Binned:
     """Bins of equal width."""
     return by_cell(events, assign_bins(events.confidence, bins=bins, binning="width"), bins)
-
-
-def _from_zero(running: Tensor) -> Tensor:
-    return torch.nn.functional.pad(running, (1, 0))
 
 
 def _shared(binned: Binned) -> Binned:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from math import inf, isclose, isinf
 from typing import Any
 
@@ -19,8 +20,8 @@ from ..predictions import Predictions
 from ..scores import SCORES
 from . import _inputs as inputs
 from ._as_predictions import as_predictions
-from ._interval import percentile
-from ._paired import Ray, paired_interval, paired_p_value
+from ._interval import p_value_of, percentile
+from ._paired import Ray, paired_interval
 from ._resampled import AlongRay
 from ._rows import rows_of_events
 from ._table import markdown, number, p_value, plain
@@ -129,9 +130,8 @@ def compare(
     $\Delta^*$ its resamples, $\Delta^* - \Delta$ stands for the error of $\Delta$:
 
     - interval: $2 \Delta$ less the quantiles of $\Delta^*$ (the basic bootstrap).
-    - p-value, two-sided: twice the smaller share of $\Delta^* - \Delta$ at or beyond $\Delta$ on
-      either side, $(1 + \#) / (1 + \mathrm{draws})$ each; it is below $1 - \mathrm{level}$ where
-      the interval leaves out zero.
+    - p-value, two-sided: the smallest $1 - \mathrm{level}$ at which the interval leaves out zero,
+      so that the two never contradict each other; no smaller than $2 / (1 + \mathrm{draws})$.
 
     Errors made of gaps (`ece`, `mce`, `label_binned_ece`, `debiased_ece`, `ks_error`, `esd`) are
     biased or skewed by an amount that depends on the truth, so for them the truth of one model is
@@ -255,20 +255,21 @@ def _of_rays(first: Ray, second: Ray, level: float) -> Difference:
     difference = first.value - second.value
     if difference == 0 and torch.equal(first.moved, second.moved):
         return Difference(first.value, second.value, 0.0, 0.0, 0.0, 1.0)
-    low, high = paired_interval(first, second, level)
-    p_value = paired_p_value(first, second)
-    return Difference(first.value, second.value, difference, low, high, p_value)
+    interval, draws = partial(paired_interval, first, second), len(first.moved)
+    p_value = p_value_of(interval, level, draws)
+    return Difference(first.value, second.value, difference, *interval(level), p_value)
 
 
 def _difference(
     first: float, second: float, drawn: Float[Tensor, " draws"], level: float
 ) -> Difference:
     delta = 0.0 if first == second else first - second  # also where both are infinite
-    least, most = percentile(drawn, level)
-    low, high = 2 * delta - most, 2 * delta - least
-    if isinf(delta):  # what was ruled out and happens, however rarely, costs infinitely much
-        low = high = delta
-    error = drawn - delta
-    beyond = min(int((error >= delta).sum()), int((error <= delta).sum()))
-    p_value = min(1.0, 2 * (1 + beyond) / (1 + len(drawn)))
-    return Difference(first, second, delta, low, high, p_value)
+
+    def interval(level: float) -> tuple[float, float]:
+        if isinf(delta):  # what was ruled out and happens, however rarely, costs infinitely much
+            return delta, delta
+        least, most = percentile(drawn, level)
+        return 2 * delta - most, 2 * delta - least
+
+    p_value = p_value_of(interval, level, len(drawn))
+    return Difference(first, second, delta, *interval(level), p_value)

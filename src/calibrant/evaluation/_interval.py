@@ -1,8 +1,16 @@
 """From resamples to an interval."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+# A p-value is sought until its place is known to a share of 2 ** -20.
+_HALVINGS = 20
+# Of the scores of a perfect model, how many are lucky: as many as lie more than one standard
+# deviation below the mean of a normal one.
+_LUCKY = 0.16
 
 
 def middle(
@@ -52,12 +60,12 @@ def inverted(
       resample says nothing.
 
     The lower end is the truth whose resamples reach the value by chance only, the upper end
-    the one whose resamples fall short of it by chance only. A value luckier than the median
-    of a perfect model says no more than that median would. The reasons are in
+    the one whose resamples fall short of it by chance only. A value below the 16%
+    quantile of a perfect model says no more than that quantile would. The reasons are in
     docs/decisions/intervals.md.
     """
     least, most = (end.cummax(dim=0).values.tolist() for end in middle(moved, level))
-    seen = max(value, moved[:, 0].nanmedian().item())
+    seen = max(value, moved[:, 0].nanquantile(_LUCKY).item())
     ray = truth.tolist()
     return crossing(ray, most, value), crossing(ray, least, seen, last=True)
 
@@ -77,3 +85,31 @@ def crossing(ray: list[float], rising: list[float], value: float, *, last: bool 
     step = rising[k] - rising[k - 1]
     share = (value - rising[k - 1]) / step if step > 0 else 1.0
     return ray[k - 1] + share * (ray[k] - ray[k - 1])
+
+
+def p_value_of(interval: Callable[[float], tuple[float, float]], level: float, draws: int) -> float:
+    """The smallest share of errors, one less its level, at which an interval leaves out zero.
+
+    So it is at most `1 - level` exactly where the interval of that level leaves out zero. No
+    smaller than what `draws` resamples can tell, and 1 where no interval leaves it out.
+
+    >>> p_value_of(lambda level: (0.1 - level, 1.0), 0.95, draws=1000)
+    0.9000...
+    """
+
+    def leaves_out_zero(share: float) -> bool:
+        low, high = interval(1 - share)
+        return low > 0 or high < 0
+
+    least = min(1.0, 2 / (draws + 1))
+    if leaves_out_zero(least):
+        return least
+    held, left_out = least, 1.0
+    tried = max(1 - level, least)
+    for _ in range(_HALVINGS):
+        if leaves_out_zero(tried):
+            left_out = tried
+        else:
+            held = tried
+        tried = (held + left_out) / 2
+    return left_out

@@ -9,9 +9,6 @@ from torch import Tensor
 from ._interval import crossing, middle
 from ._resampled import AlongRay
 
-# By how much, relatively, a truth may be missed on the way to its place on the ray and back.
-_ROUNDED = 1e-6
-
 
 @dataclass(frozen=True)
 class Ray:
@@ -45,10 +42,6 @@ class Ray:
             torch.lerp(self.truth[above - 1], self.truth[above], share),
         )
 
-    def scale_of(self, truth: float) -> float:
-        """Where along the ray the truth is this one."""
-        return crossing(self.scales.tolist(), self.truth.tolist(), truth)
-
 
 def paired_interval(first: Ray, second: Ray, level: float) -> tuple[float, float]:
     r"""The differences of truths under which the difference of estimates is no surprise.
@@ -61,30 +54,9 @@ def paired_interval(first: Ray, second: Ray, level: float) -> tuple[float, float
     return min(rising[0], -falling[1]), max(rising[1], -falling[0])
 
 
-def paired_p_value(first: Ray, second: Ray) -> float:
-    """How surprising the difference of estimates is if the truths do not differ.
-
-    Two-sided: the truth of one model is put where the other's is, and the other way round;
-    the larger of the two answers. A model that is always sure and right cannot be as far off as
-    another, so that it is asked nothing.
-    """
-    return max(_surprise(first, second), _surprise(second, first))
-
-
 def _along(moving: Ray, still: Ray, level: float) -> tuple[float, float]:
     resamples, truth = still.at(still.scale)
     ends = middle(moving.moved - resamples[:, None], level)
     least, most = (end.cummax(dim=0).values.tolist() for end in ends)
     ray, seen = (moving.truth - truth).tolist(), moving.value - still.value
     return crossing(ray, most, seen), crossing(ray, least, seen, last=True)
-
-
-def _surprise(moving: Ray, still: Ray) -> float:
-    resamples, truth = still.at(still.scale)
-    equal, reached = moving.at(moving.scale_of(truth.item()))
-    if reached < truth - _ROUNDED * torch.maximum(truth.abs(), moving.truth.abs().max()):
-        return 0.0
-    drawn, seen = equal - resamples, moving.value - still.value
-    rounding = 1e-12 * max(abs(moving.value), abs(still.value))
-    beyond = min(int((drawn >= seen - rounding).sum()), int((drawn <= seen + rounding).sum()))
-    return min(1.0, 2 * (1 + beyond) / (1 + len(drawn)))

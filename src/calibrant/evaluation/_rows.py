@@ -32,9 +32,8 @@ from ._running_draws import EsdDraws, KsDraws, MmceDraws, RankingDraws
 from ._slow_draws import LabelBinnedDraws, SmoothDraws, SweepDraws
 from ._uncertainty import avu, mean_entropy
 
-# Draws times samples times classes that are judged in a few seconds, in bins of equal width
-# and of equal mass.
-_BY_WIDTH, _BY_MASS = 2**27, 2**25
+# Draws times samples times classes that are judged in a few seconds.
+_BY_CLASS = 2**27
 # Below this the ends of an interval are guesses.
 _FEWEST = 100
 
@@ -102,8 +101,7 @@ def _score(score: Score[[]], predictions: Predictions) -> Row:
 
 def _by_class(predictions: Predictions, weights: Tensor, bins: int) -> dict[str, Row]:
     classes, n = predictions.classes, len(predictions)
-    by_width_at_most = max(_FEWEST, _BY_WIDTH // (n * classes))
-    by_mass_at_most = max(_FEWEST, _BY_MASS // (n * classes))
+    at_most = max(_FEWEST, _BY_CLASS // (n * classes))
 
     def one(j: int) -> Events:
         happened = (predictions.labels == j).to(predictions.probs.dtype)
@@ -121,11 +119,11 @@ def _by_class(predictions: Predictions, weights: Tensor, bins: int) -> dict[str,
     criteria: dict[str, tuple[Criterion, Resampled]] = {
         "class_wise_ece": (
             class_wise(partial(ece, bins=bins)),
-            OverClasses(classes, width, 1, by_width_at_most),
+            OverClasses(classes, width, 1, at_most),
         ),
         "marginal_ece": (
             class_wise(partial(ece, bins=bins, norm=2, binning="mass"), norm=2),
-            OverClasses(classes, mass, 2, by_mass_at_most),
+            OverClasses(classes, mass, 2, at_most),
         ),
         "per_class_ece": (
             per_class(partial(ece, bins=bins)),

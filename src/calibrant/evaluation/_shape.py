@@ -95,19 +95,20 @@ def _noise(confidence: Tensor, gap: Tensor, bins: _Bins) -> Float[Tensor, " bins
 def _sparse(errors: Float[Tensor, " bins"], filled: Int[Tensor, ""]) -> Float[Tensor, " bins"]:
     r"""Gaps, in standard errors, less a threshold; those below it are left out.
 
-    What is taken off, $\sum_b \min(|z_b|, t)^2$, is what noise alone would come to: one for every
-    bin. The largest gap is never left out, and keeps its size; the others keep their proportion.
+    What is taken off, $\sum_b \min(|z_b|, t)^2$, is as much as noise alone may come to: one for
+    each of $M$ bins, and a standard deviation of that sum, $\sqrt{2M}$. The largest gap is never
+    left out, and keeps its size; the others keep their proportion.
 
     Morozov, "On the solution of functional equations by the method of regularization", 1966.
     """
-    size = errors.abs()
+    size, chance = errors.abs(), filled + (2 * filled).sqrt()
     ascending = size.sort().values
     below = ascending.square().cumsum(0)
     above = torch.arange(len(size), device=size.device).flip(0)
     # With the threshold at each size in turn: once it is too high, it stays so.
-    fitting = (below + above * ascending.square() <= filled).sum()
+    fitting = (below + above * ascending.square() <= chance).sum()
     taken, left = torch.nn.functional.pad(below, (1, 0))[fitting], len(size) - fitting
-    threshold = ((filled - taken) / left.clamp(min=1)).sqrt()
+    threshold = ((chance - taken) / left.clamp(min=1)).sqrt()
     threshold = torch.where(left > 0, threshold, ascending[-2])
     kept = errors.sign() * (size - threshold).clamp(min=0)
     largest = kept.abs().max()
