@@ -1,12 +1,14 @@
 """Logs in files: what was written is read, in batches, and what cannot be is said in a sentence."""
 
 import gzip
+import re
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -443,8 +445,6 @@ def test_a_foreign_file_gets_one_sentence(end: str, tmp_path: Path) -> None:
 def test_a_file_that_is_none_gets_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere\.npz"):
         open_log(tmp_path / "nowhere.npz")
-    with pytest.raises(ValueError, match=r"must be a file that ends in \.parquet.* got a folder"):
-        open_log(tmp_path)
     (tmp_path / "log.txt").write_text("x")
     with pytest.raises(ValueError, match=r"ends in .*; got 'log\.txt'"):
         open_log(tmp_path / "log.txt")
@@ -506,8 +506,25 @@ def test_weights_have_no_summary_and_groups_need_a_column(tmp_path: Path) -> Non
         open_log(tmp_path / "log.npz", weights="w").summary()
     with pytest.raises(ValueError, match=r"name a column"):
         open_log(tmp_path / "log.npz").summaries()
-    with pytest.raises(ValueError, match=r"rows must be at least 1; got 0"):
-        next(open_log(tmp_path / "log.npz").batches(0))
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("rows", [0, -1, "7", 7.5])
+def test_rows_of_a_batch_must_be_a_whole_number(rows: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "log.npz", confidence=np.full(3, 0.5), correct=np.ones(3))
+    sentence = rf"rows must be a whole number, at least 1; got {rows!r}\."
+    with pytest.raises(ValueError, match=sentence):
+        next(open_log(tmp_path / "log.npz").batches(rows))
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("name", ["", 0, 3, [], ["a", 3], ["a", ""]])
+@pytest.mark.parametrize("role", ["logits", "labels", "groups"])
+def test_a_column_must_be_named(role: str, name: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "log.npz", logits=np.eye(3), labels=np.arange(3), a=np.ones(3))
+    sentence = rf"{role} must be the name of a column, or of several; got {re.escape(repr(name))}\."
+    with pytest.raises(TypeError, match=sentence):
+        open_log(tmp_path / "log.npz", **{role: name})
 
 
 def test_too_many_groups_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from test_summary import drawn
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import Predictions, Summary
-from calibrant.logs import summarise_table
+from calibrant import Predictions, Summary, evaluate, evaluate_events
+from calibrant.logs import open_log, summarise_table
 
 pytestmark = [
     # Ibis 12 and PySpark 4.0 use what pandas 3 has deprecated.
@@ -385,3 +385,32 @@ def test_engines_are_imported_only_when_used() -> None:
     )
     run = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=120)
     assert run.stdout.strip() == "[]", run.stderr
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most"), [(np.float16, 87.3365), (np.float32, 87.3365), (np.float64, 708.3964)]
+)
+def test_what_no_chance_costs_is_one_number_in_memory_in_files_and_in_tables(
+    dtype: type, most: float, tmp_path: Path
+) -> None:
+    """As `evaluate_events` says: by the smallest normal number of the type that was given."""
+    sure: Any = np.array([1, 0, 1, 0, 1, 0], dtype=dtype)
+    right = np.array([0, 1, 0, 1, 1, 0])
+    pq.write_table(pa.table({"confidence": sure, "outcome": right}), tmp_path / "e.pq")
+    log = open_log(tmp_path / "e.pq")
+    told = np.stack([1 - sure, sure], axis=1)
+    pq.write_table(
+        pa.table(columns("prob", torch.from_numpy(told)) | {"y": right}), tmp_path / "p.pq"
+    )
+    predictions = Predictions.from_probabilities(torch.from_numpy(told), torch.from_numpy(right))
+    found = [
+        evaluate_events(sure, right, draws=2)["nll"].value,
+        evaluate(told, right, probabilities=True, draws=2)["nll"].value,
+        log.evaluate(draws=2)["nll"].value,
+        log.summary().values()["nll"].value,
+        Summary(None).add_events(sure, right).values()["nll"].value,
+        Summary(2).add(predictions).values()["nll"].value,
+        summarise_table(str(tmp_path / "e.pq")).values()["nll"].value,
+        summarise_table(str(tmp_path / "p.pq")).values()["nll"].value,
+    ]
+    assert_close(found, [4 / 6 * most] * len(found), rtol=1e-6, atol=0)

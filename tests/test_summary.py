@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -231,5 +233,59 @@ def test_bad_input_gets_one_sentence() -> None:
     weighted = Predictions(*drawn(4, seed=0), weights=torch.ones(4))
     with pytest.raises(ValueError, match=r"counts every sample once; got weights"):
         Summary(4).add(weighted)
-    with pytest.raises(ValueError, match=r"classes must be at least 2; got 1"):
-        Summary(1)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("classes", [1, -1, True, "10", 10.0, [3], float("nan"), torch.tensor(3)])
+def test_classes_must_be_a_whole_number(classes: Any) -> None:
+    sentence = (
+        r"classes must be a whole number, at least 2, or None for events; got .* Pass how many"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        Summary(classes)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("name", ["bins", "cells"])
+@pytest.mark.parametrize("value", [0, "15", 15.0, None, True])
+def test_bins_and_cells_must_be_whole_numbers(name: str, value: Any) -> None:
+    usual = {"bins": 15, "cells": 8192}[name]
+    sentence = rf"{name} must be a whole number, at least 1; got {value!r}\. Usual is {usual}\."
+    with pytest.raises(ValueError, match=sentence):
+        Summary(2, **{name: value})
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_numbers_of_numpy_are_numbers() -> None:
+    summary = Summary(np.int64(3), bins=np.int32(5), cells=np.uint8(9))  # type: ignore[arg-type]
+    assert repr(summary) == "Summary(0 samples of 3 classes, 5 bins)"
+    assert summary.merge(Summary(3, bins=5, cells=9)).classes == 3
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("other", [3, None, "x", {}, [Summary(4)]])
+def test_what_is_no_summary_is_not_merged(other: Any) -> None:
+    kind = type(other).__name__
+    with pytest.raises(TypeError, match=rf"merges with another Summary; got {kind}\. For several"):
+        Summary(4).merge(other)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("given", [3, None, torch.zeros(3, 4), (torch.zeros(3, 4), [0, 1, 2])])
+def test_what_is_no_predictions_is_not_added(given: Any) -> None:
+    kind = type(given).__name__
+    for classes, right in ((4, r"update\(logits, labels\)"), (None, r"add_events\(confidence")):
+        sentence = rf"predictions must be Predictions; got {kind}\. For numbers use {right}"
+        with pytest.raises(TypeError, match=sentence):
+            Summary(classes).add(given)
+
+
+def test_complex_numbers_are_no_logits() -> None:
+    with pytest.raises(TypeError, match=r"logits must be floating point; got torch\.complex64"):
+        Summary(2).update(torch.zeros(3, 2, dtype=torch.complex64), [0, 1, 0])
+
+
+def test_a_merged_summary_lies_where_the_first_does() -> None:
+    here, there = Summary(4), Summary(4)
+    there.state = {name: part.to("meta") for name, part in there.state.items()}
+    assert there.merge(here).device.type == "meta"

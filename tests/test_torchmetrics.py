@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 import pytorch_lightning as lightning
 import torch
@@ -56,6 +58,61 @@ def test_state_is_small_and_survives_a_checkpoint() -> None:
     fresh.load_state_dict(kept)
     fresh._update_count = 1
     assert_close(fresh.compute(), metric.compute())
+
+
+Change = Callable[[nn.Module, CalibrationMetrics], object]
+CHANGES_OF_TYPE: dict[str, Change] = {
+    "set_dtype": lambda _, metric: metric.set_dtype(torch.float16),
+    "set_dtype by name": lambda _, metric: metric.set_dtype("torch.HalfTensor"),
+    "set_dtype to bfloat16": lambda _, metric: metric.set_dtype(torch.bfloat16),
+    "its to": lambda _, metric: metric.to(torch.float16),
+    "its half": lambda _, metric: metric.half(),
+    "to": lambda model, _: model.to(torch.float16),
+    "to bfloat16": lambda model, _: model.to(torch.bfloat16),
+    "half": lambda model, _: model.half(),
+    "bfloat16": lambda model, _: model.bfloat16(),
+    "float": lambda model, _: model.float(),
+    "double": lambda model, _: model.double(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_TYPE.values(), ids=CHANGES_OF_TYPE)
+@pytest.mark.parametrize("before", [0, 2_500])
+def test_counts_stay_right_in_whatever_type_is_asked_for(change: Change, before: int) -> None:
+    """Of the metric, or of a model that it is part of."""
+    logits, labels = drawn(5_000, seed=0)
+    metric = CalibrationMetrics(classes=4)
+    model = nn.ModuleDict({"layer": nn.Linear(2, 2), "metric": metric})
+    if before:
+        metric.update(logits[:before], labels[:before])
+    change(model, metric)
+    metric.update(logits[before:], labels[before:])
+    expected = Summary(4).update(logits, labels).values()
+    assert len(metric._filled()) == 5_000
+    for name, value in metric.compute().items():
+        assert_close(value.item(), expected[name].value, rtol=1e-12, atol=1e-12)
+    found = metric.compute()
+    change(model, metric)  # after which the answer is still known
+    assert_close(metric.compute(), found, rtol=0, atol=0)
+    metric.reset()
+    change(model, metric)
+    metric.update(logits, labels)
+    assert_close(metric.compute()["ece"].item(), expected["ece"].value, rtol=1e-12, atol=1e-12)
+
+
+def test_the_layers_of_a_model_change_their_type_beside_it() -> None:
+    model = nn.ModuleDict({"layer": nn.Linear(2, 2), "metric": CalibrationMetrics(classes=4)})
+    assert {part.dtype for part in model.to(torch.float16).parameters()} == {torch.float16}
+
+
+def test_states_move_to_another_device() -> None:
+    metric = CalibrationMetrics(classes=4)
+    metric.to("meta")
+    assert metric.device.type == "meta"
+    for name in metric._summary.state:
+        for part in (getattr(metric, name), metric._defaults[name]):
+            assert isinstance(part, Tensor)
+            assert (part.device.type, part.dtype) == ("meta", torch.float64)
 
 
 def test_joins_a_collection() -> None:

@@ -55,8 +55,8 @@ def compare(
 ) -> int:
     """Differences between two models, with intervals and p-values.
 
-    Both files must hold the same samples in the same order, since both models are resampled
-    together: what is hard for both cancels. Differences are A less B.
+    Both files, or folders of Parquet, must hold the same samples in the same order, since both
+    models are resampled together: what is hard for both cancels. Differences are A less B.
     """
     limits = parse_limits(fail_above or [])
     criteria = _criteria(criterion)

@@ -27,6 +27,7 @@ EVALUATE_EXAMPLES = """
 Examples:
   calibrant evaluate predictions.npz
   calibrant evaluate log.parquet --probabilities p --labels truth
+  calibrant evaluate folder_of_parquet/ --groups country
   calibrant evaluate answers.csv --confidence sure --outcome right --json
   calibrant evaluate predictions.npz --groups country --format markdown
   calibrant evaluate predictions.npz --fail-above ece=0.05 --fail-above nll=1
@@ -63,9 +64,9 @@ def evaluate(
 ) -> int:
     """Every score and measure of a file, with intervals and tests.
 
-    The file has logits or probabilities and labels, or a confidence and an outcome. Columns are
-    known by the usual names (logits, logit_0, probs, prob_0, label, confidence, correct, ...);
-    name those that are called otherwise.
+    The file, or the folder of Parquet files, has logits or probabilities and labels, or a
+    confidence and an outcome. Columns are known by the usual names (logits, logit_0, probs,
+    prob_0, label, confidence, correct, ...); name those that are called otherwise.
     """
     limits = parse_limits(fail_above or [])
     check_writable(out)

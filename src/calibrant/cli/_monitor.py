@@ -48,9 +48,7 @@ class _Window:
 
 
 def monitor(
-    log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="Parquet, Arrow, NPZ, CSV or safetensors.")
-    ],
+    log: Annotated[Path, typer.Argument(metavar="LOG", help=options.FORMATS)],
     time: Annotated[str, options.column("ISO times, or seconds since 1970.")],
     every: Annotated[
         str, typer.Option(metavar="LENGTH", help="Of a window: 30m, 6h, 1d, 1w.")
@@ -109,11 +107,13 @@ def monitor(
 def _windows(log: PredictionLog, length: int, tolerance: float) -> dict[int, _Window]:
     """Every window that has rows, in the order of time."""
     found: dict[int, _Window] = {}
-    done, where = 0, f"column {log.columns.groups!r} of {log.path.name}"
+    done = 0
     with reading(log.path.name) as progress:
         for batch in log.batches(progress=progress):
             assert batch.groups is not None
-            numbers = torch.from_numpy(window_of(batch.groups, length, done, where))
+            file, first = log.place(done)
+            where = f"column {log.columns.groups!r} of {file}"
+            numbers = torch.from_numpy(window_of(batch.groups, length, first, where))
             for number in numbers.unique().tolist():
                 if number not in found and len(found) == _MOST_WINDOWS:
                     raise ValueError(

@@ -13,9 +13,8 @@ def column(what: str) -> Any:
     return typer.Option(metavar="COLUMN", help=what)
 
 
-File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Parquet, Arrow, NPZ, CSV or safetensors.")
-]
+FORMATS = "Parquet, Arrow, NPZ, CSV or safetensors; or a folder of Parquet."
+File = Annotated[Path, typer.Argument(metavar="FILE", help=FORMATS)]
 Logits = Annotated[
     list[str] | None,
     column("Logits, or the stem of numbered columns. Repeat to name one per class."),

@@ -89,7 +89,9 @@ def evaluate_events(
     - `weights`, `groups`, `bins`, `draws`, `level`, `seed`: as in `evaluate`.
 
     Here `accuracy` is the share of events that happened, `brier` the mean squared gap, half of
-    the two-class score, and `nll` the logarithmic loss of the chance given to what happened.
+    the two-class score, and `nll` the logarithmic loss of the chance given to what happened; no
+    chance at all counts as the smallest normal number of its type, a loss of 87.3 in float32 (and
+    in half precision) and of 708.4 in float64.
 
     >>> evaluation = evaluate_events([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1], draws=50)
     >>> evaluation["accuracy"].value

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import HALF, check_bins, check_not_probabilities, is_readable
+from .._checks import HALF, check_not_probabilities, is_readable
 from ..measures._binned import gap_norm
 from ..predictions import Predictions
 from ..scores import accuracy, brier, nll
@@ -14,6 +14,7 @@ from . import _inputs as inputs
 from ._as_predictions import check_confidences
 from ._cells import Bounded, Cells
 from ._inputs import Numbers
+from ._summary_inputs import check_addable, check_mergeable, check_sizes
 from ._table import counted
 
 # Cells are of equal width in log-odds, up to where a float32 confidence becomes exactly one.
@@ -50,11 +51,9 @@ class Summary:
     """
 
     def __init__(self, classes: int | None, *, bins: int = 15, cells: int = 8192) -> None:
-        check_bins(bins)
-        check_bins(cells)
-        if classes is not None and classes < 2:
-            raise ValueError(f"classes must be at least 2; got {classes}.")
-        self.classes, self.bins, self.cells = classes, bins, cells
+        check_sizes(classes, bins, cells)
+        self.classes = classes = None if classes is None else int(classes)
+        self.bins, self.cells = bins, cells = int(bins), int(cells)
         grid = torch.linspace(-_SUREST, _SUREST, cells, dtype=torch.float64).sigmoid()
         bin_edges = torch.arange(1, bins, dtype=torch.float64) / bins
         # Every cell lies within one bin, so that bins are sums of cells.
@@ -86,7 +85,7 @@ class Summary:
     def update(self, logits: Numbers, labels: Numbers) -> "Summary":
         """Add a batch of logits; returns the summary itself. For probabilities see `add`."""
         told = inputs.tensor("logits", logits)
-        if told.ndim == 2 and is_readable(told):
+        if told.ndim == 2 and told.is_floating_point() and is_readable(told):
             check_not_probabilities("logits", told, "Pass as_logits(probabilities).")
         return self.add(Predictions(told, inputs.class_indices(labels, told.device)))
 
@@ -97,18 +96,7 @@ class Summary:
         A row that is no forecast, such as one of NaN, is refused and nothing is added. On a
         device rows are not looked at, since that would make it wait; `values` refuses then.
         """
-        if predictions.weights is not None:
-            raise ValueError("a summary counts every sample once; got weights. Leave them out.")
-        if self.classes is None:
-            raise ValueError(
-                "a summary of events takes add_events(confidence, outcome); got predictions. "
-                f"Make a Summary({predictions.classes}) for them."
-            )
-        if predictions.classes != self.classes:
-            raise ValueError(
-                f"predictions must have {self.classes} classes, like the summary; "
-                f"got {predictions.classes}. Make a Summary({predictions.classes}) for them."
-            )
+        check_addable(predictions, self.classes)
         if is_readable(predictions.confidence):
             check_confidences(predictions.confidence)
         each = (
@@ -179,15 +167,12 @@ class Summary:
         self.state[name] += table.reshape(empty.shape).to(self.device)
 
     def merge(self, other: "Summary") -> "Summary":
-        """The summary of both. Neither is changed."""
-        mine, theirs = ((s.classes, s.bins, s.cells) for s in (self, other))
-        if mine != theirs:
-            raise ValueError(
-                "summaries must share classes, bins and cells to merge; "
-                f"got {mine} and {theirs}. Make them with the same settings."
-            )
+        """The summary of both, where this one lies. Neither is changed."""
+        check_mergeable(self, other)
         both = Summary(self.classes, bins=self.bins, cells=self.cells)
-        both.state = {name: part + other.state[name] for name, part in self.state.items()}
+        both.state = {
+            name: part + other.state[name].to(part.device) for name, part in self.state.items()
+        }
         return both
 
     def values(self) -> dict[str, Bounded]:

@@ -1,9 +1,11 @@
 """Calibration as metrics of torchmetrics: fixed memory, any number of processes."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from ..evaluation._summary import Summary
 
@@ -25,7 +27,8 @@ class _OfSummary(Metric):
     """A metric whose state is that of a `Summary`.
 
     Metrics with the same settings have the same state, so a `MetricCollection` keeps and
-    updates it once for all of them.
+    updates it once for all of them. The state moves between devices and stays in double
+    precision, whatever type is asked for: counts in half precision end at 2,048.
     """
 
     is_differentiable = False
@@ -37,6 +40,23 @@ class _OfSummary(Metric):
         self._summary = Summary(classes, bins=bins, cells=cells)
         for name, part in self._summary.state.items():
             self.add_state(name, part, dist_reduce_fx="sum")
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ()) -> Any:
+        """What `to`, `set_dtype`, and `half` of a module around it come to."""
+
+        def moved(x: Tensor) -> Tensor:
+            found = fn(x)
+            return found if found.dtype == x.dtype else x.to(found.device)
+
+        answers = {name: getattr(self, name) for name in ("_computed", "_forward_cache")}
+        this = super()._apply(fn, exclude_state=[*exclude_state, *self._summary.state])
+        for name in self._summary.state:
+            start: Any = self._defaults[name]
+            self._defaults[name] = moved(start)
+            setattr(self, name, moved(getattr(self, name)))
+        for name, answer in answers.items():
+            setattr(self, name, tree_map_only(Tensor, moved, answer))
+        return this
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Add a batch."""

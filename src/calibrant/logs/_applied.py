@@ -18,6 +18,7 @@ from ._files import open_table
 from ._log import Progress
 from ._names import Names
 from ._npz import NpzTable
+from ._parts import PartsTable
 from ._safetensors import SafetensorsTable
 from ._values import Checked
 
@@ -45,7 +46,7 @@ def recalibrate_log(
     written in turn, so memory does not grow with the file; the new file takes its place when
     it is whole, and may be the old one.
 
-    - `out`: ends like `path`.
+    - `out`: ends like `path`; one `.parquet` file where `path` is a folder of them.
     - `logits`, `probabilities`, `confidence`: which columns, as in `open_log`.
 
     >>> import numpy as np, tempfile
@@ -61,6 +62,11 @@ def recalibrate_log(
     True
     """
     table, place = open_table(Path(path)), Path(out)
+    if isinstance(table, PartsTable) and place.resolve().is_relative_to(table.path.resolve()):
+        raise ValueError(
+            f"the new file must not lie in the folder that is read, of which it would be a part; "
+            f"got {str(place)!r}. Write it elsewhere."
+        )
     if _form(place) != _form(table.path):
         raise ValueError(
             f"the new file must have the format of the old one, {_form(table.path)}; got "
@@ -74,7 +80,7 @@ def recalibrate_log(
 
     @torch.no_grad()
     def mapped(block: Tensor, first: int) -> Tensor:
-        Checked(columns, table.path.name, first).forecast(block)
+        Checked(columns, *table.place(first)).forecast(block)
         if kind == "logits":
             return recalibrator.transform(block)
         return recalibrator.predict_proba(block, probabilities=True)
@@ -93,10 +99,12 @@ def recalibrate_log(
 
 
 def _form(path: Path) -> str:
-    """How the name ends, compression included.
+    """How the name ends, compression included; what is read from a folder becomes one file.
 
     >>> _form(Path("a.b.csv.gz")), _form(Path("x.npz"))
     ('.csv.gz', '.npz')
     """
+    if path.is_dir():
+        return ".parquet"
     two = "".join(path.suffixes[-2:]).lower()
     return two if two.endswith(".gz") else path.suffix.lower()

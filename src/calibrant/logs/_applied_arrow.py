@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from . import _arrow_columns as column
-from ._arrow import ArrowTable, CsvTable, IpcTable
+from ._arrow import ArrowTable, IpcTable
+from ._csv import CsvTable
 from ._log import Progress, alike
 from ._table import arrow
 
@@ -30,31 +31,38 @@ def rewrite_arrow(
     done, total = 0, table.count(table.names)
     with _writer(table, forecast, out) as write:
         for batch in table.records(forecast, rows):
-            told = [column.numbers(batch.column(n), n, table.path, done) for n in forecast]
+            told = [column.numbers(batch.column(n), n, *table.place(done)) for n in forecast]
             together = told[0] if len(told) == 1 else torch.stack(alike(told), dim=1)
             better = mapped(together, done)
             for k, name in enumerate(forecast):
                 own = better if len(told) == 1 else better[:, k]
                 place = batch.schema.get_field_index(name)
-                batch = batch.set_column(place, batch.field(place), _array(own, batch.column(name)))
+                field = _plain(batch.field(place))
+                batch = batch.set_column(place, field, _array(own, field.type))
             write(batch)
             done += batch.num_rows
             if progress is not None:
                 progress(done, total)
     if done == 0:
-        raise ValueError(f"{table.path.name} must hold at least one row; it has none.")
+        raise ValueError(f"{table.where} must hold at least one row; it has none.")
     return done
 
 
-def _array(values: Tensor, like: Any) -> Any:
-    """A column of the same type."""
+def _plain(field: Any) -> Any:
+    """The same column, of which every number is written: few are now alike."""
+    coded = arrow("types").is_dictionary(field.type)
+    return field.with_type(field.type.value_type) if coded else field
+
+
+def _array(values: Tensor, kind: Any) -> Any:
+    """A column of this type."""
     pa, types = arrow(""), arrow("types")
     flat = pa.array(values.reshape(-1).contiguous().numpy())
     if values.ndim == 1:
-        return flat.cast(like.type)
+        return flat.cast(kind)
     width = values.shape[1]
-    listed = pa.FixedSizeListArray.from_arrays(flat.cast(like.type.value_type), width)
-    return listed if types.is_fixed_size_list(like.type) else listed.cast(like.type)
+    listed = pa.FixedSizeListArray.from_arrays(flat.cast(kind.value_type), width)
+    return listed if types.is_fixed_size_list(kind) else listed.cast(kind)
 
 
 @contextmanager
@@ -64,20 +72,24 @@ def _writer(
     """A function that takes record batches."""
     if isinstance(table, CsvTable):
         with _text(table, out) as file:
-            tabs = ".tsv" in table.path.suffixes
-            lines = csv.writer(file, delimiter="\t" if tabs else ",", lineterminator="\n")
-            lines.writerow(table.names)
+            lines = csv.writer(file, delimiter=table.separator, lineterminator="\n")
+            lines.writerow(table.head)
             yield lambda batch: lines.writerows(
                 zip(*(each.to_pylist() for each in batch.columns), strict=True)
             )
     elif isinstance(table, IpcTable):
         ipc = arrow("ipc")
         opened = ipc.new_file if table.is_file else ipc.new_stream
-        with opened(out, table.schema) as sink:
+        with opened(out, _schema(table, forecast)) as sink:
             yield sink.write_batch
     else:
-        with arrow("parquet").ParquetWriter(out, table.schema) as sink:
+        with arrow("parquet").ParquetWriter(out, _schema(table, forecast)) as sink:
             yield sink.write_batch
+
+
+def _schema(table: ArrowTable, forecast: Sequence[str]) -> Any:
+    fields = [_plain(each) if each.name in forecast else each for each in table.schema]
+    return arrow("").schema(fields, metadata=table.schema.metadata)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Parquet, Arrow and CSV files, by way of pyarrow."""
+"""Parquet and Arrow files, by way of pyarrow."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from . import _arrow_columns as column
-from ._table import Block, Table, arrow, broken, not_numbers
+from ._table import Block, Table, arrow, broken
 
-# Bytes of a column read ahead, and bytes of text parsed at once.
-_AHEAD, _TEXT = 2**20, 2**22
-_SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas"}
+# Bytes of a column read ahead.
+_AHEAD = 2**20
 
 
 class ArrowTable(Table):
@@ -32,11 +31,11 @@ class ArrowTable(Table):
                 for start in range(0, batch.num_rows, rows):
                     part = batch.slice(start, rows)
                     block: Block = {
-                        name: column.numbers(part.column(name), name, self.path, first)
+                        name: column.numbers(part.column(name), name, self.where, first)
                         for name in numbers
                     }
                     if groups is not None:
-                        block[groups] = column.names(part.column(groups), groups, self.path, first)
+                        block[groups] = column.names(part.column(groups), groups, self.where, first)
                     yield block
                     first += part.num_rows
 
@@ -55,10 +54,10 @@ class ArrowTable(Table):
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except (arrow("").ArrowException, OSError) as reason:
+        except (arrow("").ArrowException, OSError, KeyError) as reason:
             if isinstance(reason, FileNotFoundError | PermissionError):
                 raise
-            raise broken(self.path, self.form, reason) from reason
+            raise broken(self.where, self.form, reason) from reason
 
     def width(self, name: str) -> int | None:
         """From the schema, or from the first row where lists may be of any length."""
@@ -138,73 +137,3 @@ class IpcTable(ArrowTable):
                 yield from (reader.get_batch(k) for k in range(reader.num_record_batches))
             else:
                 yield from reader
-
-
-class CsvTable(ArrowTable):
-    """Text by commas, or by tabs in a `.tsv`; the first line names the columns."""
-
-    form = "CSV"
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with self._readable(), arrow("").input_stream(str(path)) as text:
-            self._check_separator(text.read(_AHEAD))
-        with self._readable(), self._open(None) as reader:
-            self._schema = reader.schema
-        self.names = list(self._schema.names)
-
-    @property
-    def _separator(self) -> str:
-        return "\t" if ".tsv" in self.path.suffixes else ","
-
-    def _check_separator(self, beginning: bytes) -> None:
-        """Spreadsheets of many countries write semicolons, which would pass for one long name."""
-        names = (beginning.splitlines() or [b""])[0].decode("utf-8-sig", errors="replace")
-        others = [sign for sign in _SEPARATORS if sign in names]
-        is_text = names.replace("\t", "").isprintable()
-        if is_text and others and self._separator not in names:
-            raise ValueError(
-                f"{self.path.name} must separate its columns by {_SEPARATORS[self._separator]}; "
-                f"its first line has {_SEPARATORS[others[0]]}. Write it again with "
-                f"{_SEPARATORS[self._separator]}, and with points in decimals."
-            )
-
-    def count(self, names: Sequence[str]) -> int | None:
-        """Nobody knows before the last line."""
-        return None
-
-    def _open(self, types: dict[str, Any] | None) -> Any:
-        csv = arrow("csv")
-        return csv.open_csv(
-            str(self.path),
-            # Without threads an error says which row it is in.
-            read_options=csv.ReadOptions(use_threads=False, block_size=_TEXT),
-            parse_options=csv.ParseOptions(delimiter=self._separator),
-            convert_options=csv.ConvertOptions(
-                column_types=types, include_columns=list(types) if types else None
-            ),
-        )
-
-    def _batches(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Any]:
-        pa, types = arrow(""), arrow("types")
-        # A column is of one type from the first row to the last, whatever its first rows hold.
-        inferred = {name: self._schema.field(name).type for name in numbers}
-        wanted = {
-            name: kind if types.is_boolean(kind) else pa.float64()
-            for name, kind in inferred.items()
-        }
-        for name, kind in inferred.items():
-            if types.is_string(kind) or types.is_temporal(kind):
-                raise not_numbers(name, self.path, "text" if types.is_string(kind) else kind)
-        if groups is not None and groups not in wanted:
-            wanted[groups] = pa.string()
-        with self._open(wanted) as reader:
-            yield from reader
-
-    def records(self, forecast: Sequence[str], rows: int) -> Iterator[Any]:
-        """Record batches of every column; all but the forecast as the text that is there."""
-        pa = arrow("")
-        types = {name: pa.float64() if name in forecast else pa.string() for name in self.names}
-        with self._readable(), self._open(types) as reader:
-            for batch in reader:
-                yield from (batch.slice(at, rows) for at in range(0, batch.num_rows, rows))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ._names import FORECASTS, TRUTHS, Asked, Kind, Names, listed
+from ._names import FORECASTS, TRUTHS, Asked, Kind, Names, check_asked, listed
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ def choose(found: Sequence[str], where: str, asked: dict[str, Asked]) -> Columns
 
 def choose_forecast(names: Names, asked: dict[str, Asked]) -> tuple[Kind, tuple[str, ...]]:
     """What the forecasts are, and the columns they lie in."""
+    check_asked(asked)
     told: list[Kind] = [kind for kind in FORECASTS if asked.get(kind)]
     if len(told) > 1:
         raise ValueError(

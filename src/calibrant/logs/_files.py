@@ -4,11 +4,13 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ._arrow import CsvTable, IpcTable, ParquetTable
+from ._arrow import IpcTable, ParquetTable
 from ._columns import choose
+from ._csv import CsvTable
 from ._log import PredictionLog
 from ._names import Asked
 from ._npz import NpzTable
+from ._parts import PartsTable
 from ._safetensors import SafetensorsTable
 from ._table import Table
 
@@ -36,7 +38,7 @@ def open_log(
     weights: str | None = None,
     groups: str | None = None,
 ) -> PredictionLog:
-    """Open a file of predictions: Parquet, Arrow, NPZ, CSV or safetensors.
+    """Open a file of predictions: Parquet, Arrow, NPZ, CSV or safetensors; or a folder of Parquet.
 
     A log holds logits or probabilities with labels, or a confidence with an outcome (how
     sure, and whether it was right). Columns are known by their names:
@@ -52,8 +54,14 @@ def open_log(
     Pass a name for a column that is called otherwise (or the stem of numbered columns, or a
     list of columns, one per class). Numbers never decide what a column is.
 
+    A folder is one log in parts: every Parquet file in it, in order of their names, but for those
+    that start with `_` or `.`. Folders in it that are called `key=value` hold parts too, and make
+    a column of that name. All parts must have the same columns.
+
     The file is read in batches, row group by row group. A file that is cut short, a missing
     column or value, or a label out of range raises a `ValueError` that names the row.
+    Numbers keep their type, and text is read in double precision, on which depends what a chance
+    of zero costs: see `evaluate_events`.
     Parquet, Arrow and CSV need `pip install 'calibrant[files]'`; pickled arrays are refused.
 
     >>> import numpy as np, tempfile
@@ -74,21 +82,24 @@ def open_log(
         "weights": weights,
         "groups": groups,
     }
+    if not os.fspath(path):
+        raise ValueError("path must name a file or a folder; got an empty text.")
     table = open_table(Path(path))
     return PredictionLog(table, choose(table.names, table.path.name, asked))
 
 
 def open_table(path: Path) -> Table:
-    """The table that a file holds, by how its name ends."""
+    """The table that a folder holds, or a file by how its name ends."""
     form = FORMATS.get(path.suffix.lower())
     if path.name.lower().endswith((".csv.gz", ".tsv.gz")):
         form = CsvTable
     if not path.exists():
         raise FileNotFoundError(f"there is no file {str(path)!r}. Check the path.")
-    if path.is_dir() or form is None:
-        got = "a folder" if path.is_dir() else f"{path.name!r}"
+    if path.is_dir():
+        return PartsTable(path if path.name else path.resolve())
+    if form is None:
         raise ValueError(
-            f"a log must be a file that ends in {', '.join(FORMATS)}; got {got}. "
+            f"a log must be a file that ends in {', '.join(FORMATS)}; got {path.name!r}. "
             "Rename it, or write it in one of these formats."
         )
     if path.stat().st_size == 0:

@@ -23,13 +23,14 @@ _MOST_GROUPS = 1000
 
 
 class PredictionLog:
-    """Predictions in a file, with what was true; made by `open_log`.
+    """Predictions in a file, or a folder of them, with what was true; made by `open_log`.
 
-    - `path`: of the file. `columns`: which of its columns hold what.
+    - `path`: of it. `columns`: which of its columns hold what.
     - `classes`: how many; `None` where only a confidence and an outcome are known.
     - `rows`: how many; `None` where only reading to the end can tell, as in a CSV file.
 
-    Nothing of the file is kept between calls, and each call reads it from the start.
+    Nothing of the file is kept between calls, and each call reads it from the start. A file that
+    was written again in the meantime must be opened again.
     """
 
     def __init__(self, table: Table, columns: Columns) -> None:
@@ -37,6 +38,8 @@ class PredictionLog:
         self.rows = table.count(columns.all)
         if self.rows == 0:
             raise self._empty()
+        # Of text that may still grow nothing is known in advance that could become untrue.
+        self._stamp = None if self.rows is None else table.stamp()
         self.classes = None if columns.kind == "confidence" else self._classes()
 
     def __repr__(self) -> str:
@@ -60,8 +63,9 @@ class PredictionLog:
         - `progress`: told the rows done and the rows in all after each batch.
         """
         rows = max(1, _NUMBERS // (self.classes or 1)) if rows is None else rows
-        if rows < 1:
-            raise ValueError(f"rows must be at least 1; got {rows}.")
+        if not isinstance(rows, int) or rows < 1:
+            raise ValueError(f"rows must be a whole number, at least 1; got {rows!r}.")
+        self._check_unchanged()
         done = 0
         for block in self._table.blocks(self.columns.numbers, self.columns.groups, rows):
             batch = self._batch(block, done)
@@ -71,17 +75,30 @@ class PredictionLog:
                 progress(done, self.rows)
         if done == 0:
             raise self._empty()
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        if self._stamp is not None and self._stamp != self._table.stamp():
+            raise ValueError(
+                f"{self.path.name} must stay as it is while it is read; it was written again since "
+                "it was opened. Open it again."
+            )
+
+    def place(self, row: int) -> tuple[str, int]:
+        """What a sentence calls the file that holds a row, and the row's number there."""
+        return self._table.place(row)
 
     def _batch(self, block: Block, first: int) -> Batch:
-        columns, checked = self.columns, Checked(self.columns, self.path.name, first)
+        where, row = self.place(first)
+        columns, checked = self.columns, Checked(self.columns, where, row)
         told = [torch.as_tensor(block[name]) for name in columns.forecast]
         together = told[0] if len(told) == 1 else torch.stack(alike(told), dim=1)
         truth = torch.as_tensor(block[columns.truth])
         forecast = checked.forecast(together)
         if self.classes is not None and forecast.shape[1] != self.classes:
             raise ValueError(
-                f"{self.path.name} must have {self.classes} {columns.kind} in every row, as in "
-                f"the first; got {forecast.shape[1]} in row {first} (counted from 0)."
+                f"{where} must have {self.classes} {columns.kind} in every row, as in "
+                f"the first; got {forecast.shape[1]} in row {row} (counted from 0)."
             )
         return Batch(
             columns.kind,

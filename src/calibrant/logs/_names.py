@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from .._checks import did_you_mean
@@ -21,6 +21,21 @@ TRUTHS: dict[str, tuple[str, ...]] = {
     "outcome": ("outcome", "outcomes", "correct"),
 }
 _SHOWN = 12
+
+
+def check_asked(asked: Mapping[str, object]) -> None:
+    """Columns are named, by text that is not empty; `None` names none."""
+    for role, given in asked.items():
+        names: object = [given] if isinstance(given, str) else given
+        if given is not None and not (
+            isinstance(names, Sequence)
+            and len(names) > 0
+            and all(isinstance(name, str) and name for name in names)
+        ):
+            raise TypeError(
+                f"{role} must be the name of a column, or of several; got {given!r}. "
+                "Name one that is there, or leave it out."
+            )
 
 
 class Names:

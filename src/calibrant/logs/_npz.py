@@ -2,6 +2,7 @@
 
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ._arrays import ArrayTable
+from ._arrays import ArrayTable, group_names
 from ._table import Block, broken, not_numbers
 
 
@@ -26,15 +27,25 @@ class NpzTable(ArrayTable):
         self.path = path
         with self._readable(), zipfile.ZipFile(path) as archive:
             members = [name for name in archive.namelist() if name.endswith(".npy")]
+            self._check_once(members)
             self._headers = {name.removesuffix(".npy"): _header(archive, name) for name in members}
         self.shapes = {name: shape for name, (shape, _, _) in self._headers.items()}
+
+    def _check_once(self, members: list[str]) -> None:
+        """An archive may hold two arrays of one name, of which a reader would see the last."""
+        twice = [name for name, times in Counter(members).items() if times > 1]
+        if twice:
+            raise ValueError(
+                f"{self.where} must have one array called {twice[0].removesuffix('.npy')!r}; "
+                f"found {members.count(twice[0])}. Write it again."
+            )
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
         try:
             yield
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as reason:
-            raise broken(self.path, "NPZ", reason) from reason
+            raise broken(self.where, "NPZ", reason) from reason
 
     def blocks(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Block]:
         """All rows in order, at most `rows` of them at a time."""
@@ -47,14 +58,15 @@ class NpzTable(ArrayTable):
             }
             for name in numbers:
                 if streams[name].dtype.kind not in "biuf":
-                    raise not_numbers(name, self.path, _spoken(streams[name].dtype))
+                    raise not_numbers(name, self.where, _spoken(streams[name].dtype))
             for start in range(0, total, rows):
                 count = min(rows, total - start)
                 block: Block = {name: _tensor(streams[name].take(count)) for name in numbers}
                 if groups is not None:
                     if streams[groups].dtype.hasobject:
-                        raise not_numbers(groups, self.path, _spoken(streams[groups].dtype))
-                    block[groups] = streams[groups].take(count).astype(str)
+                        raise not_numbers(groups, self.where, _spoken(streams[groups].dtype))
+                    names = streams[groups].take(count)
+                    block[groups] = group_names(names, groups, self.where, start)
                 yield block
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from ._arrays import ArrayTable
+from ._arrays import ArrayTable, group_names
 from ._table import Block, broken
 
 
@@ -25,7 +25,7 @@ class SafetensorsTable(ArrayTable):
             with safe_open(self.path, framework="pt") as file:
                 yield file
         except SafetensorError as reason:
-            raise broken(self.path, "safetensors", reason) from reason
+            raise broken(self.where, "safetensors", reason) from reason
 
     def blocks(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Block]:
         """All rows in order, at most `rows` of them at a time."""
@@ -36,5 +36,8 @@ class SafetensorsTable(ArrayTable):
                 some = {name: file.get_slice(name)[start : start + rows] for name in wanted}
             block: Block = {name: some[name] for name in numbers}
             if groups is not None:
-                block[groups] = some[groups].numpy().astype(str)
+                told = some[groups]
+                # NumPy has no bfloat16 and nothing shorter.
+                array = (told.float() if told.is_floating_point() else told).numpy()
+                block[groups] = group_names(array, groups, self.where, start)
             yield block

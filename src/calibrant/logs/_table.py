@@ -22,6 +22,20 @@ class Table(ABC):
     path: Path
     names: list[str]
 
+    @property
+    def where(self) -> str:
+        """What a sentence calls the file."""
+        return self.path.name
+
+    def place(self, row: int) -> tuple[str, int]:
+        """What a sentence calls the file that holds a row, and the row's number there."""
+        return self.where, row
+
+    def stamp(self) -> object:
+        """Something that is another once the file has been written again."""
+        found = self.path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
     @abstractmethod
     def count(self, names: Sequence[str]) -> int | None:
         """How many rows these columns have; `None` where only a pass can tell."""
@@ -45,28 +59,35 @@ def arrow(module: str) -> Any:
         ) from missing
 
 
-def broken(path: Path, form: str, reason: object) -> ValueError:
+def broken(where: str, form: str, reason: object) -> ValueError:
     """The sentence for a file that is cut short, or is not what its name says."""
     # The first sentence of it, and of a line that does not parse only what can be shown.
     first = str(reason).split(". ")[0][:120].rstrip(". ")
     said = "".join(c if c.isprintable() else "?" for c in first) or type(reason).__name__
     return ValueError(
-        f"{path.name} must be a whole {form} file; reading it failed: {said}. "
-        "Copy or write it again."
+        f"{where} must be a whole {form} file; reading it failed: {said}. Copy or write it again."
     )
 
 
-def void(name: str, path: Path, row: int) -> ValueError:
+def void(name: str, where: str, row: int) -> ValueError:
     """The sentence for a missing value."""
     return ValueError(
-        f"column {name!r} of {path.name} must have a value in every row; "
+        f"column {name!r} of {where} must have a value in every row; "
         f"row {row} (counted from 0) has none. Leave such rows out."
     )
 
 
-def not_numbers(name: str, path: Path, form: object) -> TypeError:
+def not_numbers(name: str, where: str, form: object) -> TypeError:
     """The sentence for a column of text, dates or anything else that is not a number."""
     return TypeError(
-        f"column {name!r} of {path.name} must hold numbers; it holds {form}. "
+        f"column {name!r} of {where} must hold numbers; it holds {form}. "
         "Classes are given by index, counted from 0, and outcomes as 0 or 1."
+    )
+
+
+def not_names(name: str, where: str) -> ValueError:
+    """The sentence for a column of groups that are bytes and no text."""
+    return ValueError(
+        f"column {name!r} of {where} must hold names in UTF-8; got bytes that are not. "
+        "Write them as text."
     )

@@ -56,18 +56,18 @@ class Checked:
     def labels(self, x: Tensor, classes: int) -> Tensor:
         """The index of a class in every row."""
         self._vector(x, "labels")
-        whole = self._whole(x, "labels")
-        outside = (whole < 0) | (whole >= classes)
+        self._check_whole(x, "labels")
+        outside = ~_is_one_of(x, classes)
         must = f"must lie between 0 and {classes - 1}, since there are {classes} classes"
-        self._refuse(outside, "labels", must, _shown(whole), "Classes count from 0.")
-        return whole
+        self._refuse(outside, "labels", must, _shown(x), "Classes count from 0.")
+        return x.long()
 
     def outcome(self, x: Tensor) -> Tensor:
         """Whether it happened."""
         self._vector(x, "outcome")
-        whole = self._whole(x, "outcome")
-        self._refuse((whole != 0) & (whole != 1), "outcome", "must be 0 or 1", _shown(whole))
-        return whole
+        self._check_whole(x, "outcome")
+        self._refuse(~_is_one_of(x, 2), "outcome", "must be 0 or 1", _shown(x))
+        return x.long()
 
     def weights(self, x: Tensor) -> Tensor:
         """How much each row counts."""
@@ -78,11 +78,13 @@ class Checked:
         return wide
 
     def _is_floating(self, x: Tensor) -> None:
-        if not x.is_floating_point():
+        # Torch stores numbers of eight bits and does not compute with them.
+        if not x.is_floating_point() or x.itemsize < 2:
             kind = self.columns.kind
             name = str(x.dtype).removeprefix("torch.")
+            numbers = f"floating-point numbers{' of at least 16 bits' * x.is_floating_point()}"
             raise TypeError(
-                f"{self._where(kind)} must be floating-point numbers; got {name}. "
+                f"{self._where(kind)} must be {numbers}; got {name}. "
                 "Write them as float32, or name the column that holds them."
             )
 
@@ -98,10 +100,9 @@ class Checked:
                 "For one-hot labels write the index of the class."
             )
 
-    def _whole(self, x: Tensor, role: str) -> Tensor:
+    def _check_whole(self, x: Tensor, role: str) -> None:
         if x.is_floating_point():
             self._refuse(x != x.round(), role, "must be whole numbers", _shown(x))
-        return x.long()
 
     def _where(self, role: str) -> str:
         columns = {
@@ -124,6 +125,12 @@ class Checked:
 
 
 _CHANCE = "For percentages divide by 100; for log-odds apply a sigmoid."
+
+
+def _is_one_of(x: Tensor, classes: int) -> Tensor:
+    """Whether each is an index: looked at before what is too large for one would overflow."""
+    wide = x.double()
+    return (wide >= 0) & (wide < classes)
 
 
 def _shown(values: Tensor) -> Callable[[int], str]:
