@@ -92,6 +92,37 @@ def test_chances_in_parts_are_judged_as_the_table_is(
     assert_close(top_label(measure)(told), expected.detach(), rtol=close, atol=1e-9)
 
 
+@every_measure
+@weighted_or_not
+@pytest.mark.parametrize("classes", [3, 300])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+def test_a_table_is_judged_as_its_columns_are(
+    measure: Measure, weighted: bool, classes: int, dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    n = PART + 77
+    table = (4 * torch.randn(n, classes, generator=rng)).softmax(dim=1).to(dtype)
+    table[0] = 0.0
+    table[0, 1] = 1.0009  # rounded
+    table[1] = 1 / classes  # tied
+    labels = torch.multinomial(table.float(), 1, generator=rng)[:, 0]
+    weights = torch.rand(n, generator=rng) if weighted else None
+    found = top_label(measure)(Predictions.from_probabilities(table, labels, weights=weights))
+    wide = table.to(torch.promote_types(dtype, torch.float32))
+    correct = (wide.argmax(dim=1) == labels).to(wide.dtype)
+    settings = {"weights": weights} if weighted else {}
+    on_the_graph = wide.amax(dim=1).requires_grad_()
+    assert_close(found, measure(on_the_graph, correct, **settings).detach())
+
+
+def test_logarithms_leave_the_chances_as_they_were(rng: torch.Generator) -> None:
+    chances, labels = torch.rand(N, generator=rng), torch.randint(2, (N,), generator=rng)
+    before = chances.clone()
+    predictions = Predictions.from_probabilities(chances, labels)
+    assert_close(predictions.true_log_prob.exp(), predictions.true_prob)
+    assert_close(chances, before, rtol=0, atol=0)
+    assert_close(nll(predictions), nll(Predictions(predictions.probs.log(), labels)))
+
+
 def test_a_column_of_memory_is_not_made_where_parts_do(rng: torch.Generator) -> None:
     chance, labels = columns(torch.float32, rng)
     told = Predictions.from_probabilities(chance.clamp(0, 1), labels)

@@ -11,6 +11,7 @@ from ._maxima import largest_of_rows as largest_of_rows
 from ._parts import PART as PART
 from ._parts import Events as Events
 from ._parts import Part as Part
+from ._parts import Vector as Vector
 from ._parts import events_of as events_of
 from ._parts import vector_of as vector_of
 from ._places import first_largest as first_largest

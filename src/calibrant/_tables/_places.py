@@ -84,7 +84,7 @@ def search(
         some, found = numbers[rows], place[rows]
         some.argmax(axis=1, out=found)
         if entries is not None:
-            entries[rows] = _entries(some, found, starts)
+            _entries(some, found, starts, entries[rows])
 
     side_by_side(look, parts)
     return torch.from_numpy(place)
@@ -96,12 +96,18 @@ def searched(table: Tensor) -> bool:
 
 
 def _entries(
-    rows: NDArray[np.floating], place: NDArray[np.int64], starts: NDArray[np.int64]
+    rows: NDArray[np.floating],
+    place: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    out: NDArray[np.floating] | None = None,
 ) -> NDArray[np.floating]:
     """The entry of each row at its place; `starts` says where rows begin that lie side by side."""
     if not rows.flags.c_contiguous:
-        return rows[np.arange(len(rows)), place]
-    return rows.reshape(-1).take(starts[: len(rows)] + place, mode="clip")
+        found = rows[np.arange(len(rows)), place]
+        if out is not None:
+            out[:] = found
+        return found
+    return rows.reshape(-1).take(starts[: len(rows)] + place, out=out, mode="clip")
 
 
 def _in_a_cache(table: Tensor) -> int:

@@ -178,7 +178,9 @@ def _twin(twins: dict[Measure, Twin], measure: Measure) -> Twin | None:
     if not isinstance(bound.func, Hashable) or bound.args or "weights" in bound.keywords:
         return None
     twin = twins.get(bound.func)
-    if twin is None or not bound.keywords.keys() <= signature(bound.func).parameters.keys():
+    if twin is None:
+        return None
+    if bound.keywords and not bound.keywords.keys() <= signature(bound.func).parameters.keys():
         return None  # of a setting that it does not have the measure itself will speak
     return partial(twin, **bound.keywords)
 

@@ -93,7 +93,10 @@ class OfChances(OfProbabilities):
     @property
     def true_log_prob(self) -> Tensor:
         # Without a column of probabilities that nobody asked for.
-        return self._read("true_log_prob", lambda: log_of(self._of_class(self.labels)))
+        in_place = unrecorded(self._given)
+        return self._read(
+            "true_log_prob", lambda: log_of(self._of_class(self.labels), in_place=in_place)
+        )
 
     @property
     def mean_log_prob(self) -> Tensor:

@@ -1,12 +1,21 @@
 """Predictions of which the probabilities are known, and the logits are lost."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
 
-from .._checks import check_labels, check_weights
-from .._tables import by_rows, first_largest, is_first_largest, unrecorded
+from .._checks import all_up_to, check_labels, check_weights
+from .._tables import (
+    Events,
+    Part,
+    Vector,
+    by_rows,
+    first_largest,
+    is_first_largest,
+    unrecorded,
+    vector_of,
+)
 from ._predictions import Predictions
 from ._row_kernels import RowKernels
 from ._rows import column_of, entropy_of, log_of
@@ -76,6 +85,25 @@ class OfProbabilities(Predictions):
             "correct",
             lambda: is_first_largest(self.probs, self.labels, largest).to(self.dtype),
         )
+
+    @property
+    def events(self) -> Events | None:
+        """Where only values are asked, and places were found when the table was looked at.
+
+        Answers are then compared with labels as they are read, and no column of them is made.
+        """
+        known = [self._derived.get((name, True)) for name in ("confidence", "predicted")]
+        found = [vector_of(each) for each in (*known, self.labels) if each is not None]
+        if self.weights is not None or len(found) < 3 or any(each is None for each in found):
+            return None
+        sure, place, labels = cast("list[Vector]", found)
+        if not (len(sure) and all_up_to(1, sure)):
+            return None  # the measure will say whether that is too far
+
+        def read(part: slice) -> Part:
+            return Part(sure[part], place[part] == labels[part], None, inside=True)
+
+        return Events(read, len(self), dtype=self.dtype, weighted=False)
 
     @property
     def true_log_prob(self) -> Tensor:

@@ -18,11 +18,15 @@ def entropy_of(probs: Tensor, log_probs: Tensor) -> Tensor:
     return (probs * torch.where(probs > 0, -log_probs, 0)).sum(dim=1)
 
 
-def log_of(probabilities: Tensor) -> Tensor:
-    """Logarithms, a zero's being that of the smallest normal number."""
+def log_of(probabilities: Tensor, *, in_place: bool = False) -> Tensor:
+    """Logarithms, a zero's being that of the smallest normal number.
+
+    - `in_place`: whether nobody else has these probabilities, so that they may be overwritten.
+    """
     smallest = torch.finfo(probabilities.dtype).tiny
     if probabilities.numel() <= _FEW and in_numpy(probabilities):
-        positive = np.maximum(probabilities.numpy(force=True), smallest)
+        given = probabilities.numpy(force=True)
+        positive = np.maximum(given, smallest, out=given if in_place else None)
         return torch.from_numpy(np.log(positive, out=positive))
     return probabilities.clamp(min=smallest).log()
 
