@@ -1,7 +1,8 @@
 """Binned errors of long columns in plain memory, whose parts are read one after the other.
 
-What bins hold adds up over parts where they are of equal width, and a sort finds it where they are
-of equal mass. The definitions in `_binned` say the same of whole vectors, on the graph.
+What bins hold adds up over parts where they are of equal width; where they are of equal mass, what
+is near their borders is sorted. The definitions in `_binned` say the same of whole vectors, on the
+graph.
 """
 
 import torch
