@@ -283,3 +283,12 @@ def test_what_lies_a_little_below_zero_is_in_the_first_bin(measure: Measure) -> 
         below[place] = -0.0005
         at_zero = below.clamp(min=0)
         assert_close(measure(below, outcome), measure(at_zero, outcome), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_half_precision_falls_into_the_bins_of_the_same_numbers(
+    dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    confidence = torch.cat([torch.arange(1, 15) / 15, torch.rand(200, generator=rng)]).to(dtype)
+    narrow = assign_bins(confidence, bins=15, binning="width")
+    assert_close(narrow, assign_bins(confidence.float(), bins=15, binning="width"))

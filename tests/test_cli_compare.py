@@ -56,9 +56,9 @@ def test_logits_are_compared_with_probabilities(
 ) -> None:
     files, logits, labels = two
     np.savez(files[1], probs=logits.softmax(dim=1), labels=labels)
-    assert main(["compare", *files, "--draws", "20", "--json"]) == 0
+    assert main(["compare", *files, "--draws", "40", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["rows"]["nll"]
-    direct = cal.compare(4 * logits, logits, labels, draws=20)["nll"]
+    direct = cal.compare(4 * logits, logits, labels, draws=40)["nll"]
     assert found["difference"] == pytest.approx(direct.difference, rel=1e-4)
 
 
@@ -66,7 +66,7 @@ def test_a_difference_above_its_limit_is_exit_code_one(
     two: tuple[list[str], Tensor, Tensor], capsys: pytest.CaptureFixture[str]
 ) -> None:
     files, _, _ = two
-    asked = ["compare", "--draws", "20", "--fail-above", "nll=0.05"]
+    asked = ["compare", "--draws", "40", "--fail-above", "nll=0.05"]
     assert main([*asked, *files]) == 1
     assert re.match(
         r"calibrant: the difference in nll is [\d.]+, above the limit", capsys.readouterr().err

@@ -66,6 +66,21 @@ def test_a_p_value_never_contradicts_its_interval(seed: int) -> None:
             assert (row.p_value <= 1 - level) == (not row.low <= 0 <= row.high), name
 
 
+def test_draws_that_cannot_tell_a_level_are_refused(rng: torch.Generator) -> None:
+    logits, labels = world(50, rng)
+    with pytest.raises(ValueError, match=r"at least 39 for a level of 0\.95: .* got 38"):
+        compare(logits, 2 * logits, labels, draws=38)
+    for draws, level in ((39, 0.95), (200, 1 - 2 / 201), (19, 0.9)):
+        for name, row in compare(logits, 4 * logits, labels, draws=draws, level=level).rows.items():
+            assert (row.p_value <= 1 - level) == (not row.low <= 0 <= row.high), name
+
+
+def test_criteria_without_names_are_refused(unchecked_types: None, rng: torch.Generator) -> None:
+    logits, labels = world(50, rng)
+    with pytest.raises(TypeError, match=r"criteria must be a dictionary .* got list\. Pass"):
+        compare(logits, logits, labels, criteria=["ece"])  # type: ignore[arg-type]
+
+
 @given(
     st.lists(st.integers(-6, 6), min_size=1, max_size=40), st.integers(-6, 6), st.floats(0.05, 0.99)
 )
@@ -95,7 +110,7 @@ def test_a_model_and_itself_do_not_differ_in_any_row(
 ) -> None:
     logits, labels = world(60, rng)
     logits = logits.to(dtype)
-    found = compare(logits, logits.clone(), labels, criteria=CRITERIA, draws=9)
+    found = compare(logits, logits.clone(), labels, criteria=CRITERIA, draws=40)
     for name, row in found.rows.items():
         assert (row.difference, row.low, row.high, row.p_value) == (0, 0, 0, 1), name
 
@@ -104,7 +119,7 @@ def test_the_same_numbers_in_two_types_are_the_same_model(rng: torch.Generator) 
     logits, labels = world(300, rng)
     narrow = logits.float()
     for pair in ((narrow, narrow.double()), (narrow.double(), narrow)):
-        for name, row in compare(*pair, labels, criteria=CRITERIA, draws=20).rows.items():
+        for name, row in compare(*pair, labels, criteria=CRITERIA, draws=40).rows.items():
             assert (row.difference, row.low, row.high, row.p_value) == (0, 0, 0, 1), name
 
 
@@ -146,7 +161,7 @@ def test_what_is_infinite_for_both_does_not_differ(rng: torch.Generator) -> None
     ruled_out = logits.clone()
     ruled_out[7, labels[7]] = -torch.inf
     only = {"nll": CRITERIA["nll"]}
-    same = compare(ruled_out, ruled_out.clone(), labels, criteria=only, draws=20)["nll"]
+    same = compare(ruled_out, ruled_out.clone(), labels, criteria=only, draws=40)["nll"]
     assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
     worse = compare(ruled_out, logits, labels, criteria=only, draws=99)["nll"]
     assert worse.low == worse.difference == worse.high == torch.inf
@@ -199,7 +214,7 @@ def test_the_bias_of_a_plug_in_measure_is_taken_off(rng: torch.Generator) -> Non
 
 def test_every_criterion_of_the_catalogue_can_be_compared(predictions: Predictions) -> None:
     logits, labels = predictions.logits[:40], predictions.labels[:40]
-    found = compare(logits, 0.7 * logits, labels, criteria=CRITERIA, draws=3)
+    found = compare(logits, 0.7 * logits, labels, criteria=CRITERIA, draws=40)
     assert list(found.rows) == list(CRITERIA)
     assert all(np.isfinite(row.high) for row in found.rows.values())
 
@@ -212,7 +227,7 @@ def test_a_criterion_that_looks_at_its_values_is_judged_draw_by_draw(rng: torch.
         return loss if loss.item() > 0 else -loss
 
     criteria: dict[str, Criterion] = {"mapped": nll, "looking": looking}
-    found = compare(logits, 2 * logits, labels, criteria=criteria, draws=20)
+    found = compare(logits, 2 * logits, labels, criteria=criteria, draws=40)
     assert found["looking"] == found["mapped"]
 
 
@@ -223,9 +238,9 @@ def test_probabilities_are_taken_when_told(rng: torch.Generator) -> None:
         (2 * logits).softmax(1).numpy(),
         labels.numpy(),
         probabilities=True,
-        draws=20,
+        draws=40,
     )
-    given = compare(logits, 2 * logits, labels, draws=20)
+    given = compare(logits, 2 * logits, labels, draws=40)
     for name, row in told.rows.items():
         assert vars(row) == pytest.approx(vars(given[name]))
 
@@ -236,7 +251,7 @@ def test_prints_within_eighty_columns_and_converts(predictions: Predictions) -> 
         1e-3 * predictions.logits,
         predictions.labels,
         criteria=COMPARED | {"class_wise_soft_binned_ece": CRITERIA["class_wise_soft_binned_ece"]},
-        draws=20,
+        draws=40,
     )
     lines = str(found).splitlines()
     assert len({len(line) for line in lines}) == 1
@@ -444,4 +459,4 @@ def test_either_model_may_be_the_one_that_moves(rng: torch.Generator) -> None:
 def test_a_row_that_is_not_there_is_asked_for_in_vain(rng: torch.Generator) -> None:
     logits, labels = torch.randn(50, 3, generator=rng), torch.randint(3, (50,), generator=rng)
     with pytest.raises(KeyError, match="no row is called 'ecce'; there are accuracy, nll"):
-        compare(logits, -logits, labels, draws=20)["ecce"]
+        compare(logits, -logits, labels, draws=40)["ecce"]

@@ -720,7 +720,7 @@ def test_tables_in_notebooks_show_names_and_never_run_them(tmp_path: Path) -> No
 
 def test_comparisons_and_recalibrators_are_tables_in_notebooks() -> None:
     logits, labels = drawn(200)
-    comparison = cal.compare(3 * logits, logits, labels, draws=20)
+    comparison = cal.compare(3 * logits, logits, labels, draws=40)
     assert f"{comparison['nll'].difference:.3g}" in comparison._repr_html_()
     scaling = cal.TemperatureScaling()
     assert scaling._repr_html_() == "<p>TemperatureScaling()</p>"

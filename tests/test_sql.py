@@ -414,3 +414,13 @@ def test_what_no_chance_costs_is_one_number_in_memory_in_files_and_in_tables(
         summarise_table(str(tmp_path / "p.pq")).values()["nll"].value,
     ]
     assert_close(found, [4 / 6 * most] * len(found), rtol=1e-6, atol=0)
+
+
+def test_a_folder_is_no_table_and_the_sentence_says_what_is(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"confidence": [0.9, 0.8, 0.6], "outcome": [1, 1, 0]}), tmp_path / "a.parquet"
+    )
+    with pytest.raises(ValueError, match=r"is a folder\. For the files in it pass '.*\*\.parquet'"):
+        summarise_table(tmp_path)
+    every = summarise_table(tmp_path / "*.parquet").values()["ece"].value
+    assert every == pytest.approx(open_log(tmp_path).summary().values()["ece"].value)

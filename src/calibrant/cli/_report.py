@@ -18,6 +18,7 @@ from ..report._models import MOST_MODELS
 from ..report._settings import Settings
 from ..report._write import Report, write_sources
 from ._options import (
+    FORMATS,
     Confidence,
     Draws,
     Labels,
@@ -46,9 +47,7 @@ Examples:
 def report(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE", help="Parquet, Arrow, NPZ, CSV or safetensors; one per model."
-        ),
+        typer.Argument(metavar="FILE", help=f"One per model. {FORMATS}"),
     ],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")

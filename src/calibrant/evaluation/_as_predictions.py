@@ -36,7 +36,7 @@ def check_confidences(confidence: Tensor) -> None:
         raise ValueError(
             "predictions must give every row a confidence; got NaN for row "
             f"{int(bad.nonzero()[0, 0])} (counted from 0), the first of {int(bad.sum())}. "
-            "Leave such rows out, or find where they come from."
+            "Leave such rows out, or find where they come from: NaN, or infinite logits."
         )
 
 

@@ -20,7 +20,7 @@ from ..predictions import Predictions
 from ..scores import SCORES
 from . import _inputs as inputs
 from ._as_predictions import as_predictions
-from ._interval import p_value_of, percentile
+from ._interval import fewest_draws, p_value_of, percentile
 from ._paired import Ray, paired_interval
 from ._resampled import AlongRay
 from ._rows import rows_of_events
@@ -131,7 +131,8 @@ def compare(
 
     - interval: $2 \Delta$ less the quantiles of $\Delta^*$ (the basic bootstrap).
     - p-value, two-sided: the smallest $1 - \mathrm{level}$ at which the interval leaves out zero,
-      so that the two never contradict each other; no smaller than $2 / (1 + \mathrm{draws})$.
+      so that the two never contradict each other; no smaller than $2 / (1 + \mathrm{draws})$, and
+      draws that could not tell the level are refused.
 
     Errors made of gaps (`ece`, `mce`, `label_binned_ece`, `debiased_ece`, `ks_error`, `esd`) are
     biased or skewed by an amount that depends on the truth, so for them the truth of one model is
@@ -163,9 +164,19 @@ def compare(
     Efron & Tibshirani, "An Introduction to the Bootstrap", 1993; Davison & Hinkley, "Bootstrap
     Methods and their Application", 1997, section 5.2.
     """
+    if not isinstance(criteria, Mapping):
+        raise TypeError(
+            "criteria must be a dictionary of criteria by name; got "
+            f"{type(criteria).__name__}. Pass {{name: CRITERIA[name] for name in ...}}."
+        )
     if draws < 1 or not 0 < level < 1:
         raise ValueError(
             f"draws must be at least 1 and level between 0 and 1; got {draws} and {level}."
+        )
+    if (needed := fewest_draws(level)) > draws:
+        raise ValueError(
+            f"draws must be at least {needed} for a level of {level:g}: fewer cannot tell what "
+            f"happens so seldom; got {draws}."
         )
     named = {"first": first, "second": second}
     tables = [inputs.tensor(name, table) for name, table in named.items()]

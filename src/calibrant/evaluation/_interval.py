@@ -1,6 +1,7 @@
 """From resamples to an interval."""
 
 from collections.abc import Callable
+from math import ceil, isclose
 
 import torch
 from jaxtyping import Float
@@ -87,6 +88,15 @@ def crossing(ray: list[float], rising: list[float], value: float, *, last: bool 
     return ray[k - 1] + share * (ray[k] - ray[k - 1])
 
 
+def fewest_draws(level: float) -> int:
+    """How many draws it takes until another lies beyond all of them as seldom as a level says.
+
+    >>> fewest_draws(0.95), fewest_draws(0.999)
+    (39, 1999)
+    """
+    return ceil(2 / (1 - level) * (1 - 1e-9)) - 1
+
+
 def p_value_of(interval: Callable[[float], tuple[float, float]], level: float, draws: int) -> float:
     """The smallest share of errors, one less its level, at which an interval leaves out zero.
 
@@ -102,6 +112,8 @@ def p_value_of(interval: Callable[[float], tuple[float, float]], level: float, d
         return low > 0 or high < 0
 
     least = min(1.0, 2 / (draws + 1))
+    if isclose(least, 1 - level):
+        least = 1 - level
     if leaves_out_zero(least):
         return least
     held, left_out = least, 1.0

@@ -77,6 +77,12 @@ def _ibis() -> Any:
 
 
 def _of_parquet(path: str, asked: dict[str, Any], bins: int, cells: int) -> Summary:
+    if Path(path).is_dir():
+        raise ValueError(
+            f"table must be a Parquet file, or a glob of some; {path} is a folder. For the files "
+            f"in it pass {str(Path(path) / '*.parquet')!r}; for a log in parts use "
+            f"open_log({path!r}).summary()."
+        )
     ibis = _ibis()
     engine = ibis.duckdb.connect()
     failure = import_module("duckdb").Error

@@ -176,7 +176,9 @@ def assign_bins(
     check_bins(bins)
     if binning not in get_args(Binning):
         raise ValueError(f'binning must be "width" or "mass"; got {binning!r}.')
+    # Borders of half precision would be others than those of the same numbers in a wider type.
     fixed = confidence.detach().contiguous()
+    fixed = fixed.to(torch.promote_types(fixed.dtype, torch.float32))
     if binning == "width":
         if len(fixed) >= MANY and bins <= MOST_BINS and in_numpy(fixed):
             return width_bins(fixed, bins)

@@ -57,7 +57,7 @@ def _totals(events: Events, bins: int, binning: Binning) -> tuple[Tensor, ...] |
 
 
 def _are_many(events: Events, bins: int) -> bool:
-    """Whether this is faster. Of half precision the definition has bins of its own."""
+    """Whether this is faster. Of half precision the definition has gaps of its own."""
     return len(events) >= MANY and bins <= MOST_BINS and not events.narrow
 
 
