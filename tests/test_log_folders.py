@@ -280,7 +280,7 @@ def test_every_command_that_takes_a_log_takes_its_folder(
             code = main([command, place, *options])
             found.append((code, capsys.readouterr().out.replace("log.parquet", "log")))
         assert found[0] == found[1]
-    assert main(["compare", str(parts), file, "--draws", "5"]) == 0
+    assert main(["compare", str(parts), file, "--draws", "40"]) == 0
     assert capsys.readouterr().out.startswith("first log, second log.parquet\n90 samples")
 
 

@@ -95,7 +95,7 @@ def test_tests_and_comparisons_print_in_that_way() -> None:
     assert re.search(r"spiegelhalter +-?\d+\.\d{4} +< 0\.0001$", str(tests), flags=re.MULTILINE)
     logits = torch.eye(3).repeat(40, 1)
     labels = torch.arange(120) // 2 % 3
-    found = cal.compare(2 * logits, 2.0005 * logits, labels, draws=20)
+    found = cal.compare(2 * logits, 2.0005 * logits, labels, draws=40)
     for text in (str(tests), str(found), found.to_markdown(), found._repr_html_()):
         assert not re.search(r"\de[+-]\d", text)
 
@@ -164,7 +164,7 @@ def test_the_worst_gap_says_of_what_and_against_what(hostile: cal.Evaluation) ->
 def test_hostile_criteria_keep_to_their_columns() -> None:
     logits, labels = torch.eye(3).repeat(9, 1), torch.arange(27) % 2
     criteria = {name: cal.CRITERIA["nll"] for name in HOSTILE}
-    found = cal.compare(2 * logits, logits, labels, criteria=criteria, draws=5)
+    found = cal.compare(2 * logits, logits, labels, criteria=criteria, draws=40)
     lines = str(found).splitlines()
     assert len(lines) == 8
     assert {width(line) for line in lines} == {width(lines[0])}
@@ -195,7 +195,7 @@ def test_a_name_is_itself_in_markdown(name: str, shown: str) -> None:
     row = cal.Evaluation({name: cal.Estimate(0.1, 0.0, 0.2, 9)}, 50, {"draws": 9})
     assert f"\n| {shown} | 0.1000 | " in row.to_markdown()
     compared = cal.compare(
-        torch.eye(3), torch.eye(3), torch.arange(3), criteria={name: cal.nll}, draws=2
+        torch.eye(3), torch.eye(3), torch.arange(3), criteria={name: cal.nll}, draws=40
     )
     assert f"\n| {shown} | " in compared.to_markdown()
 
@@ -232,6 +232,6 @@ def test_json_has_no_word_for_infinity() -> None:
     assert read["ece"] == found["ece"]
     assert np.isnan([read["nll"].value, read["nll"].low, read["nll"].high]).all()
     logits = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, -inf]])
-    compared = cal.compare(logits, logits.clamp(min=-9), torch.tensor([0, 1, 1]), draws=9)
+    compared = cal.compare(logits, logits.clamp(min=-9), torch.tensor([0, 1, 1]), draws=40)
     kept = json.loads(compared.to_json(), parse_constant=refuse)["rows"]["nll"]
     assert (kept["first"], kept["difference"]) == (None, None)
