@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from test_files import BOUNDED
 from torch.testing import assert_close
 
 import calibrant as cal
@@ -309,23 +310,6 @@ def test_a_time_that_is_none_is_named_with_its_part(
     assert main(["monitor", str(parts), "--time", "day"]) == 2
     assert "column 'day' of log/part-1.parquet must" in (err := capsys.readouterr().err)
     assert "got 'soon' in row 29 (counted from 0)" in err
-
-
-BOUNDED = """
-import sys
-from pathlib import Path
-import calibrant.logs as logs
-
-def peak_of(log):
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
-    assert len(log.summary()) == log.rows
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-
-small, large = map(logs.open_log, sys.argv[1:])
-peak_of(small)  # what the first use of torch and pyarrow takes, it takes here
-print(-peak_of(small) + peak_of(large))
-"""
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")

@@ -94,16 +94,23 @@ def test_chances_in_parts_are_judged_as_the_table_is(
 
 @every_measure
 @weighted_or_not
+@pytest.mark.parametrize("odd", [False, True], ids=["", "odd"])
 @pytest.mark.parametrize("classes", [3, 300])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
 def test_a_table_is_judged_as_its_columns_are(
-    measure: Measure, weighted: bool, classes: int, dtype: torch.dtype, rng: torch.Generator
+    measure: Measure,
+    weighted: bool,
+    classes: int,
+    odd: bool,
+    dtype: torch.dtype,
+    rng: torch.Generator,
 ) -> None:
     n = PART + 77
     table = (4 * torch.randn(n, classes, generator=rng)).softmax(dim=1).to(dtype)
-    table[0] = 0.0
-    table[0, 1] = 1.0009  # rounded
-    table[1] = 1 / classes  # tied
+    if odd:
+        table[0] = 0.0
+        table[0, 1] = 1.0009  # rounded
+        table[1] = 1 / classes  # tied
     labels = torch.multinomial(table.float(), 1, generator=rng)[:, 0]
     weights = torch.rand(n, generator=rng) if weighted else None
     found = top_label(measure)(Predictions.from_probabilities(table, labels, weights=weights))
