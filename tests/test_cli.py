@@ -254,11 +254,25 @@ def test_certainty_has_no_tests_and_an_infinite_loss_is_null(
     found = json.loads(capsys.readouterr().out)
     assert found["rows"]["nll"]["value"] is None
     assert found["rows"]["ece"]["value"] == 0.25
-    np.savez(tmp_path / "sure.npz", confidence=[1.0, 1.0, 0.0], correct=[1, 0, 0])
-    assert main(["evaluate", str(tmp_path / "sure.npz"), "--draws", "2"]) == 0
+    np.savez(tmp_path / "sure.npz", confidence=[1.0, 1.0, 0.0], correct=[1, 1, 0])
+    assert main(["evaluate", str(tmp_path / "sure.npz"), "--draws", "39"]) == 0
     out = capsys.readouterr().out
     assert "No tests: a test of calibration needs" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_certainty_that_was_contradicted_has_tests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "sure.npz", confidence=[1.0, 1.0, 0.0], correct=[1, 0, 0])
+    asked = ["evaluate", str(tmp_path / "sure.npz"), "--draws", "39"]
+    assert main(asked) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^kuiper +0\.3333 +< 0\.0001$", out, re.MULTILINE)
+    assert re.search(r"^spiegelhalter +inf +< 0\.0001$", out, re.MULTILINE)
+    assert main([*asked, "--json"]) == 0
+    tests = json.loads(capsys.readouterr().out)["tests"]
+    assert (tests["kuiper"]["p_value"], tests["spiegelhalter"]["statistic"]) == (0, None)
 
 
 def test_help_has_examples_that_parse(capsys: pytest.CaptureFixture[str]) -> None:

@@ -184,6 +184,43 @@ def test_one_half_is_nothing_to_spiegelhalter() -> None:
     assert found.ks.p_value < 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("confidence", "outcome"),
+    [([1, 1, 1, 1], [1, 0, 1, 0]), ([0, 0, 1, 1, 0], [0, 1, 1, 0, 1]), ([0] * 9, [1] * 9)],
+)
+def test_a_certainty_that_was_contradicted_is_impossible(
+    confidence: list[int], outcome: list[int], dtype: torch.dtype
+) -> None:
+    found = calibration_tests((torch.tensor(confidence, dtype=dtype), outcome), draws=20)
+    for name, test in found.to_dict().items():
+        if isinstance(test, dict):
+            assert (test["statistic"] != 0, test["p_value"]) == (True, 0.0), name
+    assert found.spiegelhalter.statistic == float("inf")
+
+
+def test_a_single_miss_of_a_certainty_is_impossible_to_all_but_esd() -> None:
+    """ESD is made of pairs of gaps, of which there is none."""
+    outcome = torch.ones(1000)
+    outcome[17] = 0
+    found = calibration_tests((torch.ones(1000), outcome), draws=20)
+    assert found.ks.p_value == found.kuiper.p_value == found.spiegelhalter.p_value == 0
+    assert (found.esd.statistic, found.esd.p_value) == (0, 1)
+
+
+def test_certainties_beside_coins_are_contradicted_by_their_number() -> None:
+    """One miss among many coins may be a 1 that was rounded; many misses are none."""
+    confidence = torch.cat([torch.full((500,), 0.5), torch.ones(500)])
+    outcome = torch.cat([torch.arange(500) % 2, torch.ones(500)])
+    for misses, least, most in ((1, 0.5, 1), (100, 1 / 201, 1 / 201)):
+        outcome[-misses:] = 0
+        found = calibration_tests((confidence, outcome), draws=200)
+        for test in (found.ks, found.kuiper, found.esd):
+            assert least <= test.p_value <= most
+        # To Spiegelhalter's Z a half says nothing, so that only the certainties are left.
+        assert (found.spiegelhalter.statistic, found.spiegelhalter.p_value) == (float("inf"), 0)
+
+
 def test_order_of_samples_is_irrelevant(rng: torch.Generator) -> None:
     confidence, outcome = calibrated((100,), rng)
     shuffled = torch.randperm(100, generator=rng)

@@ -137,6 +137,20 @@ def test_errors_that_cancel_on_average_are_not_called_calibrated() -> None:
     assert "claims too" in found.sentence
 
 
+@pytest.mark.parametrize("wrong", [1, 40])
+def test_certainty_that_was_contradicted_is_over_confidence(wrong: int, tmp_path: Path) -> None:
+    """Also once, when the interval, of resamples that may miss the miss, begins at zero."""
+    sure, right = torch.ones(200), (torch.arange(200) >= wrong).float()
+    found = verdict_of(told("m", (sure, right)))
+    assert (found.kind, found.p_value) == ("over", 0)
+    assert found.sentence.startswith(f"Over-confident by {wrong / 2:.1f} points (95% interval ")
+    assert "Kuiper's test p < 0.0001" in found.sentence
+    assert (found.low > 0) == (wrong > 1)
+    report = write_report(tmp_path / "sure.html", {"m": (sure, right)}, draws=50)
+    assert report.verdicts["m"].kind == "over"
+    assert "Over-confident by" in read(tmp_path / "sure.html").text
+
+
 def test_an_interval_and_a_test_that_disagree_are_told_apart() -> None:
     estimate, bins = cal.Estimate, reliability_bins(torch.rand(50), torch.ones(50))
     rows = {

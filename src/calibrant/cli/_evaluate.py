@@ -99,7 +99,7 @@ def _measured(
             return Resampled(evaluation, "they are for samples that count alike.")
         try:
             return Resampled(evaluation, calibration_tests(told.forecasts, seed=seed))
-        except ValueError as unfit:  # too few samples, or every confidence zero or one
+        except ValueError as unfit:  # too few samples, or nothing left to chance
             return Resampled(evaluation, str(unfit))
 
 

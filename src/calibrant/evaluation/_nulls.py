@@ -80,6 +80,12 @@ def calibration_tests(
     also $V = \sum C_i (1 - C_i)$ is 512 or more, $D / \sqrt V$ is as good as a Brownian motion, and
     `ks` and `kuiper` use the laws of its supremum and range.
 
+    A confidence of exactly 0 or 1 leaves nothing to chance. Where all are such, calibration allows
+    no statistic but zero, so that every other has a p-value of 0 (`esd` is zero also after a single
+    miss); where none was contradicted there is nothing to test, which is refused. Beside ordinary
+    confidences a miss of a certain one counts as a gap of 1 and no more, since a 1 is often a
+    rounding of a little less: one among thousands may pass, many do not.
+
     >>> sure = torch.full((200,), 0.9)
     >>> right = (torch.arange(200) % 5 != 0).float()  # four in five
     >>> print(calibration_tests((sure, right), draws=999))
@@ -98,7 +104,8 @@ def calibration_tests(
     given, outcome = events(forecasts)
     confidence = given.double()
     n, variance = len(given), confidence * (1 - confidence)
-    if n < 3 or not bool(variance.any()):
+    certain = not bool(variance.any())
+    if n < 3 or (certain and torch.equal(confidence, outcome)):
         raise ValueError(
             "a test of calibration needs at least three samples and a confidence between 0 and "
             f"1; got {n} samples from {confidence.min():g} to {confidence.max():g}."
@@ -108,6 +115,8 @@ def calibration_tests(
     null = draw_null(confidence.numpy(), draws=draws, seed=seed)
 
     def drawn(name: str, statistic: float) -> float:
+        if certain:  # every draw would be zero: another value is not rare but impossible
+            return 1.0 if statistic == 0 else 0.0
         # A draw that repeats what was observed counts, however its sums were rounded.
         as_large = int((getattr(null, name) >= statistic - 1e-12).sum())
         return (1 + as_large) / (1 + draws)
@@ -139,6 +148,8 @@ def _extent(running: Tensor) -> tuple[float, float]:
 
 def _spiegelhalter(confidence: Tensor, outcome: Tensor) -> CalibrationTest:
     tilt = 1 - 2 * confidence
+    gap = ((outcome - confidence) * tilt).sum()
     spread = (tilt.square() * confidence * (1 - confidence)).sum().sqrt()
-    z = float(torch.where(spread > 0, ((outcome - confidence) * tilt).sum() / spread, 0))
+    # Without spread a gap is that of certainties which were contradicted: infinitely far off.
+    z = float(torch.where((spread > 0) | (gap != 0), gap / spread, 0))
     return CalibrationTest(z, erfc(abs(z) / sqrt(2)))

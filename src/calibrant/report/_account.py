@@ -123,7 +123,7 @@ def _tests(told: Told, settings: Settings) -> CalibrationTests | str:
         return "they are for samples that count alike."
     try:
         return calibration_tests((told.confidence, told.outcome), seed=settings.seed)
-    except ValueError as unfit:  # too few samples, or every confidence zero or one
+    except ValueError as unfit:  # too few samples, or nothing left to chance
         return str(unfit)
 
 

@@ -83,7 +83,7 @@ def _p_value(some: Told, seed: int) -> float | None:
     try:
         events = (some.confidence, some.outcome)
         return calibration_tests(events, draws=2000, seed=seed).kuiper.p_value
-    except ValueError:  # every confidence zero or one
+    except ValueError:  # every confidence zero or one, and kept
         return None
 
 

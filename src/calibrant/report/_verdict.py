@@ -49,8 +49,10 @@ def verdict(
     """
     gap = rows["overconfidence"]
     p = None if tests is None else tests.kuiper.p_value
-    one_way = gap.low > 0 or gap.high < 0
-    off = one_way if p is None else p < 1 - level
+    clear = gap.low > 0 or gap.high < 0
+    off = clear if p is None else p < 1 - level
+    # What never leans the other way cannot cancel: certainty that was contradicted but once.
+    one_way = clear or len({one.gap > 0 for one in bins if one.gap != 0}) == 1
     kind: Kind = "none"
     if off:
         kind = ("over" if gap.value > 0 else "under") if one_way else "mixed"
@@ -70,10 +72,10 @@ def verdict(
             f"(difference {points(gap.value)} points, {interval}). {_furthest(bins)}"
         )
     else:
-        found = "Not clearly miscalibrated" if one_way else "No miscalibration found"
+        found = "Not clearly miscalibrated" if clear else "No miscalibration found"
         said = (
             f"{found}: {claims} (difference {points(gap.value)} points, {interval}). "
-            f"{_AT_ODDS if one_way else ''}"
+            f"{_AT_ODDS if clear else ''}"
             f"Its expected calibration error is at most {rows['ece'].high:.3f}."
         )
     return Verdict(kind, said, gap.value, gap.low, gap.high, p)
