@@ -88,8 +88,9 @@ def check_probabilities(probabilities: Tensor) -> None:
 def check_numbers(rows: NDArray[Any], table: Tensor) -> None:
     """The same of some rows of a table, as NumPy sees them."""
     with np.errstate(invalid="ignore", over="ignore"):  # the sums tell
-        added = rows.sum(axis=1)
-    check_sums(table, rows.min().item(), added.min().item(), added.max().item())
+        added = np.add.reduce(rows, 1)
+    least, low, high = np.minimum.reduce(rows, None), np.minimum.reduce(added), added.max()
+    check_sums(table, least.item(), low.item(), high.item())
 
 
 def check_chances(chances: Tensor) -> None:

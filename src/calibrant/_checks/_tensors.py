@@ -45,7 +45,7 @@ def is_readable(x: Tensor) -> bool:
         or torch._C._get_tracing_state() is not None
         or torch._C._len_torch_dispatch_stack() > 0  # somebody looks at every operator
     )
-    return x.device.type == "cpu" and not recorded and not is_transformed(x)
+    return x.is_cpu and not recorded and not is_transformed(x)
 
 
 def is_plain(x: Tensor) -> bool:
@@ -76,7 +76,7 @@ def extremes(x: Tensor) -> tuple[float, float]:
     """The least and the largest of at least one number; NaN if there is one among them."""
     numbers = numbers_of(x) if x.numel() <= _FEW else None
     if numbers is not None:
-        return numbers.min().item(), numbers.max().item()
+        return np.minimum.reduce(numbers, None).item(), np.maximum.reduce(numbers, None).item()
     # torch does not compare all kinds of whole numbers.
     like = x.detach() if x.is_floating_point() else x.detach().long()
     # Together, so that a device is waited for once.

@@ -23,11 +23,13 @@ def unrecorded(table: Tensor) -> bool:
     This is the condition of every faster way on the CPU. Where it does not hold (gradients,
     compiled graphs, function transforms, other devices and layouts) definitions compute.
     """
-    return (
-        is_plain(table)
-        and not (table.requires_grad and torch.is_grad_enabled())
-        and forward_ad.unpack_dual(table).tangent is None
-    )
+    return is_plain(table) and only_values(table)
+
+
+def only_values(table: Tensor) -> bool:
+    """Whether no gradient is asked for, in either direction."""
+    recorded = table.requires_grad and torch.is_grad_enabled()
+    return not recorded and forward_ad.unpack_dual(table).tangent is None
 
 
 def in_numpy(*tensors: Tensor) -> bool:
@@ -38,10 +40,10 @@ def in_numpy(*tensors: Tensor) -> bool:
 
 def blocks(table: Tensor, cores: int = 1) -> Iterator[slice]:
     """The rows of a table, as many at a time as fill the cache of each of some cores."""
-    per_row = max(1, table.shape[1] * max(table.element_size(), 4))
-    rows = max(1, cores * BLOCK_BYTES // per_row)
-    for start in range(0, len(table), rows):
-        yield slice(start, min(start + rows, len(table)))
+    n, classes = table.shape
+    rows = max(1, cores * BLOCK_BYTES // max(1, classes * max(table.element_size(), 4)))
+    for start in range(0, n, rows):
+        yield slice(start, min(start + rows, n))
 
 
 def blocks_of(table: Tensor) -> Iterator[tuple[slice, Tensor]]:

@@ -43,11 +43,12 @@ def largest_of_rows(
     check_probability_table(probabilities)
     check_table("probabilities", probabilities)
     table = probabilities.detach()
-    if table.shape[1] < _NARROW and table.numel() <= _SMALL and in_numpy(table):
+    n, classes = table.shape
+    if classes < _NARROW and table.numel() <= _SMALL and in_numpy(table):
         return _largest_of_columns(table)
     place = None
-    if table.shape[1] >= _WIDE and searched(table):
-        largest = table.new_empty(len(table))
+    if classes >= _WIDE and searched(table):
+        largest = table.new_empty(n)
         place = search(table, largest)
     else:
         largest = table.amax(dim=1)
@@ -55,14 +56,14 @@ def largest_of_rows(
         return largest, None
     every = 1
     if table.numel() > _WHOLE:
-        every = max(1, min(table.numel() // _LOOKED_AT, len(table) // _LEAST_ROWS))
+        every = max(1, min(table.numel() // _LOOKED_AT, n // _LEAST_ROWS))
     if place is None:
         check_probabilities(table[::every])
     else:  # NumPy has read it: nothing else is to be asked of it
         check_numbers(table.numpy()[::every], table)
     off = slack(table.dtype)
     low, high = extremes(largest)
-    if not (low >= (1 - off) / table.shape[1] and high <= 1 + off):
+    if not (low >= (1 - off) / classes and high <= 1 + off):
         check_probabilities(table)
     return largest, place
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._checks import HALF, all_up_to, check_event_values, numbers_of
-from ._blocks import unrecorded
+from ._blocks import only_values, unrecorded
 
 Vector = NDArray[Any]
 
@@ -89,6 +89,6 @@ def events_of(confidence: Tensor, outcome: Tensor, weights: Tensor | None) -> Ev
 
 def vector_of(x: Tensor) -> Vector | None:
     """As NumPy has it, which has no half precision worth the name; none if more than values are."""
-    if not unrecorded(x):
-        return None
-    return numbers_of(x.float() if x.dtype in HALF else x)
+    if x.dtype in HALF:
+        return numbers_of(x.float()) if unrecorded(x) else None
+    return numbers_of(x) if only_values(x) else None

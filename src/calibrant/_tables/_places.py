@@ -82,7 +82,7 @@ def search(
 
     def look(rows: slice) -> None:
         some, found = numbers[rows], place[rows]
-        some.argmax(axis=1, out=found)
+        some.argmax(1, found)
         if entries is not None:
             _entries(some, found, starts, entries[rows])
 

@@ -184,12 +184,13 @@ class Predictions(Statistics):
         numbers only some rows are added up to see whether they sum to one; `evaluate` adds up
         all.
         """
-        # Here, since they are predictions themselves.
-        from ._of_chances import OfChances
+        # Imported here, since they are predictions themselves.
+        if isinstance(probabilities, Tensor) and probabilities.ndim == 1:
+            from ._of_chances import OfChances
+
+            return OfChances(probabilities, labels, weights)
         from ._of_probabilities import OfProbabilities
 
-        if isinstance(probabilities, Tensor) and probabilities.ndim == 1:
-            return OfChances(probabilities, labels, weights)
         return OfProbabilities(probabilities, labels, weights, *largest_of_rows(probabilities))
 
     @classmethod
