@@ -43,10 +43,10 @@ def test_evaluate_prints_the_evaluation_and_the_tests(
     told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, logits, labels = told
-    assert main(["evaluate", str(file), "--draws", "3", "--groups", "region"]) == 0
+    assert main(["evaluate", str(file), "--draws", "39", "--groups", "region"]) == 0
     out, err = capsys.readouterr()
     groups = np.load(file)["region"]
-    assert str(cal.evaluate(logits, labels, groups=groups, draws=3)) in out
+    assert str(cal.evaluate(logits, labels, groups=groups, draws=39)) in out
     tests = cal.calibration_tests(cal.Predictions(logits, labels))
     assert re.search(rf"kuiper +{tests.kuiper.statistic:.4f} +< 0\.0001\n", out)
     assert out.startswith("told.npz: logits of 3 classes\n")
@@ -58,9 +58,9 @@ def test_json_is_the_whole_result(
     told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, logits, labels = told
-    assert main(["evaluate", str(file), "--draws", "3", "--json"]) == 0
+    assert main(["evaluate", str(file), "--draws", "39", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    direct = json.loads(cal.evaluate(logits, labels, draws=3).to_json())
+    direct = json.loads(cal.evaluate(logits, labels, draws=39).to_json())
     assert {name: found[name] for name in direct} == direct
     tests = cal.calibration_tests(cal.Predictions(logits, labels))
     assert found["tests"]["esd"]["p_value"] == tests.esd.p_value
@@ -72,9 +72,9 @@ def test_markdown_goes_whole_into_a_file(
 ) -> None:
     file, logits, labels = told
     out = tmp_path / "found.md"
-    asked = ["evaluate", str(file), "--draws", "3", "--format", "markdown", "--out", str(out)]
+    asked = ["evaluate", str(file), "--draws", "39", "--format", "markdown", "--out", str(out)]
     assert main(asked) == 0
-    assert cal.evaluate(logits, labels, draws=3).to_markdown() in out.read_text()
+    assert cal.evaluate(logits, labels, draws=39).to_markdown() in out.read_text()
     assert "| ks | " in out.read_text()
     assert capsys.readouterr().out == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == ["found.md", "told.npz"]
@@ -144,11 +144,11 @@ def test_a_long_file_is_streamed_and_says_so(
 ) -> None:
     monkeypatch.setattr(_evaluate, "MOST_ROWS", 50)
     csv = [str(events), "--confidence", "sure", "--outcome", "right"]
-    asked = ["evaluate", *([str(told[0])] if known else csv), "--draws", "2"]
+    asked = ["evaluate", *([str(told[0])] if known else csv), "--draws", "39"]
     assert main(asked) == 0
     assert "streamed" in capsys.readouterr().out
     assert main([*asked, "--no-stream"]) == 0
-    assert "2 draws" in capsys.readouterr().out
+    assert "39 draws" in capsys.readouterr().out
     monkeypatch.setattr(_evaluate, "MOST_ROWS", 1000)
     monkeypatch.setattr(_evaluate, "MOST_NUMBERS", 179 if known else 89)
     assert main(asked) == 0
@@ -183,6 +183,7 @@ def test_a_limit_must_be_a_row_and_a_number(text: str) -> None:
         (["--stream", "--fail-above", "nope=1"], r"must name a row of the table; got 'nope'"),
         (["--stream", "--weights", "w"], r"counts every row once"),
         (["--draws", "0"], r"draws must be a whole number, at least 1; got 0"),
+        (["--draws", "38"], r"draws must be at least 39 for a level of 0\.95: .* got 38"),
         (["--draws", "few"], r"Invalid value for '--draws'"),
         (["--colour"], r"No such option: --colour"),
         (["--format", "pdf"], r"Invalid value for '--format'"),
@@ -208,7 +209,7 @@ def test_bad_input_is_one_sentence_and_nothing_else(
         (["evalute", "FILE"], "evaluate"),
         (["evaluate", "FILE", "--lables", "y"], "--labels"),
         (["evaluate", "FILE", "--groups", "Regions"], "region"),
-        (["evaluate", "FILE", "--fail-above", "eec=0.1", "--draws", "2"], "ece"),
+        (["evaluate", "FILE", "--fail-above", "eec=0.1", "--draws", "39"], "ece"),
         (
             ["recalibrate", "FILE", "--method", "temprature", "--out", "x.safetensors"],
             "temperature",
@@ -236,7 +237,7 @@ def test_weights_leave_no_tests_and_a_long_weighted_file_asks(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked = ["evaluate", str(told[0]), "--weights", "w", "--draws", "2"]
+    asked = ["evaluate", str(told[0]), "--weights", "w", "--draws", "39"]
     assert main(asked) == 0
     assert "No tests: they are for samples that count alike." in capsys.readouterr().out
     monkeypatch.setattr(_evaluate, "MOST_ROWS", 50)

@@ -31,7 +31,7 @@ def test_it_prints_a_table_of_every_way_and_writes_the_report(
 ) -> None:
     some = {name: small[name] for name in ("NLL", "NLL + ESD")}
     monkeypatch.setattr(_show, "run", lambda advance: some)
-    monkeypatch.setattr(_show, "DRAWS", 10)
+    monkeypatch.setattr(_show, "DRAWS", 39)
     out = tmp_path / "digits.html"
     assert main(["demo", "--out", str(out)]) == 0
     printed, err = capsys.readouterr()

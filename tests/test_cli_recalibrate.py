@@ -108,7 +108,7 @@ def test_events_are_judged_and_gated_as_evaluate_judges_them(
     right = torch.bernoulli((sure / 2 + 0.5), generator=rng).long()
     np.savez(tmp_path / "answers.npz", sure=sure, right=right)
     columns = ["--confidence", "sure", "--outcome", "right", "--json"]
-    assert main(["evaluate", str(tmp_path / "answers.npz"), *columns, "--draws", "2"]) == 0
+    assert main(["evaluate", str(tmp_path / "answers.npz"), *columns, "--draws", "39"]) == 0
     raw = json.loads(capsys.readouterr().out)["rows"]["ece"]["value"]
     out = tmp_path / "map.safetensors"
     asked = ["recalibrate", str(tmp_path / "answers.npz"), *columns, "--out", str(out)]

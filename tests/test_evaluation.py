@@ -46,7 +46,7 @@ def world(n: int = 150, classes: int = 3) -> tuple[Tensor, Tensor]:
 @pytest.fixture(scope="module")
 def evaluation() -> Evaluation:
     logits, labels = world()
-    return evaluate(logits, labels, draws=10, groups=["b" if k % 3 else "a" for k in range(150)])
+    return evaluate(logits, labels, draws=39, groups=["b" if k % 3 else "a" for k in range(150)])
 
 
 def test_has_every_row_in_order_with_finite_intervals(evaluation: Evaluation) -> None:
@@ -67,7 +67,7 @@ def test_values_are_those_of_the_catalogue_to_the_last_bit(
 def test_scores_agree_with_scikit_learn() -> None:
     logits, labels = world()
     probabilities = logits.double().softmax(dim=1)
-    found = evaluate(logits.double(), labels, draws=2)
+    found = evaluate(logits.double(), labels, draws=39)
     assert found["nll"].value == pytest.approx(log_loss(labels, probabilities))
     one_hot = np.eye(3)[labels]
     squares = sum(brier_score_loss(one_hot[:, j], probabilities[:, j]) for j in range(3))
@@ -96,31 +96,31 @@ def test_risk_coverage_area_is_the_mean_risk_of_the_most_confident(rng: torch.Ge
 def test_avu_counts_the_right_that_are_certain_and_the_wrong_that_are_not() -> None:
     sure, unsure = [9.0, 0.0, 0.0], [0.2, 0.1, 0.0]
     logits = torch.tensor([sure, sure, unsure, unsure, unsure])
-    found = evaluate(logits, torch.tensor([0, 1, 0, 1, 2]), draws=2)
+    found = evaluate(logits, torch.tensor([0, 1, 0, 1, 2]), draws=39)
     assert found["avu"].value == pytest.approx(3 / 5)
 
 
 def test_torch_numpy_lists_and_probabilities_give_one_answer() -> None:
     logits, labels = world(40)
-    found = evaluate(logits, labels, draws=5)
-    assert evaluate(logits.numpy(), labels.numpy(), draws=5) == found
-    assert evaluate(logits.numpy().astype(">f4"), labels.numpy().astype(">i4"), draws=5) == found
+    found = evaluate(logits, labels, draws=39)
+    assert evaluate(logits.numpy(), labels.numpy(), draws=39) == found
+    assert evaluate(logits.numpy().astype(">f4"), labels.numpy().astype(">i4"), draws=39) == found
     probabilities = logits.double().softmax(dim=1)
-    told = evaluate(probabilities, labels, probabilities=True, draws=5)
-    double = evaluate(logits.double(), labels, draws=5)
+    told = evaluate(probabilities, labels, probabilities=True, draws=39)
+    double = evaluate(logits.double(), labels, draws=39)
     for name in ROWS:
         assert told[name].value == pytest.approx(double[name].value, abs=1e-9), name
     sure, right = [0.9, 0.8, 0.7], [True, False, True]
-    events = evaluate_events(sure, right, draws=5)
+    events = evaluate_events(sure, right, draws=39)
     assert (
-        evaluate_events(torch.tensor(sure, dtype=torch.float64), torch.tensor(right), draws=5)
+        evaluate_events(torch.tensor(sure, dtype=torch.float64), torch.tensor(right), draws=39)
         == events
     )
 
 
 def test_the_seed_decides_the_intervals_and_nothing_else() -> None:
     logits, labels = world(60)
-    first, again, other = (evaluate(logits, labels, draws=8, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (evaluate(logits, labels, draws=39, seed=seed) for seed in (1, 1, 2))
     assert first == again
     assert first["ece"].value == other["ece"].value
     assert first["nll"].low != other["nll"].low
@@ -129,9 +129,9 @@ def test_the_seed_decides_the_intervals_and_nothing_else() -> None:
 def test_weight_zero_is_no_sample_and_a_common_factor_is_nothing() -> None:
     logits, labels = world(60)
     kept = torch.arange(60) < 45
-    some = evaluate(logits[kept], labels[kept], draws=5)
-    masked = evaluate(logits, labels, weights=kept.double(), draws=5)
-    tripled = evaluate(logits, labels, weights=3 * kept.double(), draws=5)
+    some = evaluate(logits[kept], labels[kept], draws=39)
+    masked = evaluate(logits, labels, weights=kept.double(), draws=39)
+    tripled = evaluate(logits, labels, weights=3 * kept.double(), draws=39)
     for name in ROWS:
         assert masked[name].value == pytest.approx(some[name].value, abs=1e-6), name
     for name in ("ece", "esd", "nll", "auroc"):
@@ -142,8 +142,8 @@ def test_weight_zero_is_no_sample_and_a_common_factor_is_nothing() -> None:
 def test_intervals_have_no_unit_of_weights(scale: float) -> None:
     logits, labels = world()
     weights = torch.rand(len(labels), dtype=torch.float64) + 0.5
-    expected = evaluate(logits, labels, weights=weights, draws=20)
-    found = evaluate(logits, labels, weights=scale * weights, draws=20)
+    expected = evaluate(logits, labels, weights=weights, draws=39)
+    found = evaluate(logits, labels, weights=scale * weights, draws=39)
     for name, row in expected.rows.items():
         ends = (found[name].value, found[name].low, found[name].high)
         assert ends == pytest.approx((row.value, row.low, row.high), rel=1e-6, abs=1e-9), name
@@ -152,8 +152,8 @@ def test_intervals_have_no_unit_of_weights(scale: float) -> None:
 def test_weights_of_one_over_n_are_no_weights_in_any_row_or_group() -> None:
     logits, labels = world()
     logits, groups = 3 * logits, ["b" if k % 3 else "a" for k in range(150)]
-    alike = evaluate(logits, labels, groups=groups, draws=20)
-    found = evaluate(logits, labels, weights=torch.full((150,), 1 / 150), groups=groups, draws=20)
+    alike = evaluate(logits, labels, groups=groups, draws=39)
+    found = evaluate(logits, labels, weights=torch.full((150,), 1 / 150), groups=groups, draws=39)
     assert alike["debiased_ece"].value > 0.01
     for one, other in ((found, alike), *((found.groups[x], alike.groups[x]) for x in "ab")):
         for name, row in other.rows.items():
@@ -164,24 +164,24 @@ def test_weights_of_one_over_n_are_no_weights_in_any_row_or_group() -> None:
 def test_whole_weights_are_counts_to_the_debiased_error() -> None:
     logits, labels = world(60)
     times = torch.arange(60) % 3
-    often = evaluate(logits.repeat_interleave(times, 0), labels.repeat_interleave(times), draws=5)
-    found = evaluate(logits, labels, weights=times, draws=5)
+    often = evaluate(logits.repeat_interleave(times, 0), labels.repeat_interleave(times), draws=39)
+    found = evaluate(logits, labels, weights=times, draws=39)
     assert found["debiased_ece"].value == pytest.approx(often["debiased_ece"].value, rel=1e-6)
 
 
 def test_accuracy_is_exact_in_float32() -> None:
     logits, labels = world()
     share = int((logits.argmax(dim=1) == labels).sum()) / 150
-    assert evaluate(logits, labels, draws=2)["accuracy"].value == share
+    assert evaluate(logits, labels, draws=39)["accuracy"].value == share
     sure, right = torch.full((150,), 0.6), logits.argmax(dim=1) == labels
-    assert evaluate_events(sure, right, draws=2)["accuracy"].value == share
+    assert evaluate_events(sure, right, draws=39)["accuracy"].value == share
 
 
 def test_events_have_the_rows_that_need_no_more_and_agree_with_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     sure = rng.random(200)
     right = rng.random(200) < sure
-    found = evaluate_events(sure, right, draws=20)
+    found = evaluate_events(sure, right, draws=39)
     assert list(found.rows) == [*OF_EVENTS[:3], "mean_confidence", *OF_EVENTS[3:]]
     assert found["accuracy"].value == pytest.approx(right.mean())
     assert found["brier"].value == pytest.approx(brier_score_loss(right, sure))
@@ -192,9 +192,9 @@ def test_many_events_are_no_more_often_right_than_few(monkeypatch: pytest.Monkey
     rng = np.random.default_rng(0)
     sure = rng.random(200)
     right = rng.random(200) < sure
-    expected = evaluate_events(sure, right, draws=20)
+    expected = evaluate_events(sure, right, draws=39)
     monkeypatch.setattr("calibrant.predictions._of_chances._PART", 7)
-    found = evaluate_events(sure, right, draws=20)
+    found = evaluate_events(sure, right, draws=39)
     for name, row in expected.rows.items():
         assert found[name].value == pytest.approx(row.value, rel=1e-12)
 
@@ -210,7 +210,7 @@ EXTREME = {
 
 @pytest.mark.parametrize("case", EXTREME)
 def test_extreme_predictions_have_finite_intervals(case: str) -> None:
-    for name, row in evaluate(*EXTREME[case], draws=6).rows.items():
+    for name, row in evaluate(*EXTREME[case], draws=39).rows.items():
         assert np.isfinite([row.value, row.low, row.high]).all(), name
         assert 0 <= row.low <= row.high, name
 
@@ -229,7 +229,7 @@ def test_a_calibrated_model_may_be_calibrated_and_an_over_confident_one_not() ->
 def test_groups_are_evaluated_on_their_own(evaluation: Evaluation) -> None:
     logits, labels = world()
     own = torch.arange(150) % 3 == 0
-    alone = evaluate(logits[own], labels[own], draws=10)
+    alone = evaluate(logits[own], labels[own], draws=39)
     assert evaluation.groups["a"] == alone
     assert {name: one.n for name, one in evaluation.groups.items()} == {"a": 50, "b": 100}
     worst = max(("a", "b"), key=lambda name: evaluation.groups[name]["ece"].value)
@@ -242,7 +242,7 @@ def test_prints_a_table_of_at_most_eighty_columns(evaluation: Evaluation) -> Non
     assert max(map(len, lines)) <= 80
     assert all(any(line.startswith(name) for line in lines) for name in ROWS)
     assert f" in {evaluation.worst_group}, " in lines[-1]
-    long = evaluate(*world(9), draws=2, groups=["x" * 200] * 9)
+    long = evaluate(*world(9), draws=39, groups=["x" * 200] * 9)
     assert max(map(len, str(long).splitlines())) <= 80
 
 
@@ -332,7 +332,7 @@ BAD = {
 @pytest.mark.parametrize("sentence", BAD)
 def test_bad_predictions_are_refused_in_one_sentence(sentence: str) -> None:
     with pytest.raises((ValueError, TypeError), match=sentence):
-        evaluate(*BAD[sentence], draws=2)  # type: ignore[arg-type]
+        evaluate(*BAD[sentence], draws=39)  # type: ignore[arg-type]
 
 
 def test_bad_settings_are_refused_in_one_sentence() -> None:
@@ -355,6 +355,20 @@ def test_bad_settings_are_refused_in_one_sentence() -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             evaluate(Z, Y, **settings)
+
+
+def test_draws_that_cannot_tell_the_level_are_refused() -> None:
+    for level, needed in ((0.95, 39), (0.9, 19), (0.99, 199)):
+        sentence = rf"at least {needed} for a level of {level}: fewer cannot .* got {needed - 1}\."
+        with pytest.raises(ValueError, match=sentence):
+            evaluate(Z, Y, draws=needed - 1, level=level)
+        with pytest.raises(ValueError, match=sentence):
+            evaluate_events([0.9, 0.8, 0.7], [1, 0, 1], draws=needed - 1, level=level)
+        # Also a row that is slow, and draws less often than the rest, draws as often as it takes.
+        found = evaluate(Z, Y, draws=needed, level=level)
+        assert {row.draws for row in found.rows.values()} == {needed}
+    often = evaluate(Z, Y, draws=300)
+    assert min(row.draws for row in often.rows.values()) == 100
 
 
 def test_a_group_that_is_missing_is_refused_in_one_sentence() -> None:
@@ -380,7 +394,7 @@ def test_no_interval_reaches_beyond_what_its_measure_can_be(classes: int) -> Non
 
 def test_the_highest_error_over_classes_is_that_of_a_model_always_sure_and_wrong() -> None:
     logits, labels = 50 * torch.eye(4).repeat(10, 1), (torch.arange(40) + 1) % 4
-    found = evaluate(logits, labels, draws=10)
+    found = evaluate(logits, labels, draws=39)
     assert found["class_wise_ece"].value == pytest.approx(2 / 4)
     assert found["class_wise_ece"].high == pytest.approx(2 / 4)
 
@@ -396,14 +410,14 @@ def test_bad_events_are_refused_in_one_sentence() -> None:
         (np.ones((4, 2)), [0, 1, 1, 0], "one floating-point number per event"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            evaluate_events(sure, right, draws=2)
+            evaluate_events(sure, right, draws=39)
 
 
 @pytest.mark.skipif(not LOGITS.exists(), reason="needs the released logits")
 def test_resnet_110_on_cifar_10_has_the_error_the_literature_prints() -> None:
     kept = np.load(LOGITS / "resnet110-cifar10.npz")
     logits, labels = (kept[name] for name in ("test_logits", "test_labels"))
-    found = evaluate(logits, labels.astype(np.int64), draws=2)
+    found = evaluate(logits, labels.astype(np.int64), draws=39)
     assert found.n == 10_000
     assert 100 * found["ece"].value == pytest.approx(4.75, abs=0.005)
 

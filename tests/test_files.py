@@ -168,9 +168,9 @@ def test_evaluating_a_log_is_evaluating_its_numbers(tmp_path: Path) -> None:
     np.savez(tmp_path / "log.npz", probs=logits.softmax(1), label=labels, g=groups, w=weights)
     log = open_log(tmp_path / "log.npz", weights="w", groups="g")
     direct = cal.evaluate(
-        logits.softmax(1), labels, probabilities=True, weights=weights, groups=groups, draws=2
+        logits.softmax(1), labels, probabilities=True, weights=weights, groups=groups, draws=39
     )
-    assert log.evaluate(draws=2).to_dict() == direct.to_dict()
+    assert log.evaluate(draws=39).to_dict() == direct.to_dict()
 
 
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
@@ -221,7 +221,7 @@ def test_confidence_and_outcome_alone_are_a_log(tmp_path: Path) -> None:
     log, confidence, outcome = events(tmp_path)
     assert log.classes is None
     assert "300 rows, events" in repr(log)
-    found, truth = log.summary().values(), cal.evaluate_events(confidence, outcome, draws=2)
+    found, truth = log.summary().values(), cal.evaluate_events(confidence, outcome, draws=39)
     exact = {"accuracy", "nll", "brier", "mean_confidence", "ece", "ece_l2", "mce"}
     assert exact < found.keys()
     for name, bounded in found.items():

@@ -271,7 +271,7 @@ def test_every_command_that_takes_a_log_takes_its_folder(
     parquet.write_table(rows(), tmp_path / "log.parquet")
     file = str(tmp_path / "log.parquet")
     asked = (
-        ["evaluate", "--draws", "5", "--groups", "day"],
+        ["evaluate", "--draws", "39", "--groups", "day"],
         ["evaluate", "--stream"],
         ["monitor", "--time", "day"],
     )

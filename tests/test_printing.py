@@ -130,7 +130,7 @@ HOSTILE = [
 def hostile() -> cal.Evaluation:
     rng = torch.Generator().manual_seed(0)
     logits, labels = torch.randn(70, 3, generator=rng), torch.randint(3, (70,), generator=rng)
-    return cal.evaluate(logits, labels, groups=np.array(HOSTILE)[np.arange(70) % 7], draws=2)
+    return cal.evaluate(logits, labels, groups=np.array(HOSTILE)[np.arange(70) % 7], draws=39)
 
 
 def test_hostile_names_keep_to_their_columns(hostile: cal.Evaluation) -> None:

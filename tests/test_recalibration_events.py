@@ -21,7 +21,7 @@ def two(odds: Tensor) -> Tensor:
 
 
 def ece_of_events(odds: Tensor, happened: Tensor, weights: Tensor | None = None) -> float:
-    found = cal.evaluate_events(odds.sigmoid(), happened, weights=weights, draws=2)
+    found = cal.evaluate_events(odds.sigmoid(), happened, weights=weights, draws=39)
     return found["ece"].value
 
 
@@ -48,7 +48,7 @@ def test_two_columns_are_a_choice_and_judged_by_the_class_chosen(
 ) -> None:
     odds, happened = events
     chosen = Identity().fit(two(odds), happened).report_.ece_after
-    told = cal.evaluate(two(odds), happened, draws=2)["ece"].value
+    told = cal.evaluate(two(odds), happened, draws=39)["ece"].value
     assert chosen == pytest.approx(told)
     assert told != pytest.approx(ece_of_events(odds, happened), rel=0.1)
 
@@ -57,7 +57,7 @@ def test_what_a_model_says_of_events_is_judged_so_too(events: tuple[Tensor, Tens
     odds, happened = events
     for given, expected in (
         (odds, ece_of_events(odds, happened)),
-        (two(odds), cal.evaluate(two(odds), happened, draws=2)["ece"].value),
+        (two(odds), cal.evaluate(two(odds), happened, draws=39)["ece"].value),
     ):
         loader = [(given[:300], happened[:300]), (given[300:], happened[300:])]
         fitted = Identity().fit_model(nn.Identity(), loader)

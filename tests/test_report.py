@@ -173,8 +173,8 @@ def test_an_interval_and_a_test_that_disagree_are_told_apart() -> None:
 
 def test_rows_are_those_of_evaluate() -> None:
     logits, labels = drawn()
-    found = rows_of(told("m", (3 * logits, labels)), Settings(draws=20))
-    evaluation = cal.evaluate(3 * logits, labels, draws=20)
+    found = rows_of(told("m", (3 * logits, labels)), Settings(draws=39))
+    evaluation = cal.evaluate(3 * logits, labels, draws=39)
     shared = set(found) & set(evaluation.rows)
     assert shared >= {"accuracy", "nll", "brier", "ece", "ks_error", "auroc"}
     for name in shared:
@@ -388,6 +388,15 @@ def test_large_tables_are_fitted_on_some_rows_only(monkeypatch: pytest.MonkeyPat
 def test_many_samples_are_resampled_less_often() -> None:
     assert [draws_for(n) for n in (100, 20_000, 50_000, 10**7)] == [1000, 1000, 400, 100]
     assert draws_for(10**7, 5000) == 5000  # unless it was asked for
+    assert [draws_for(10**7, level=level) for level in (0.99, 0.999)] == [199, 1999]  # or needed
+
+
+def test_a_level_that_takes_many_draws_is_given_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_rows, "_AT_MOST", 1)  # as if these were many samples
+    said, settings = told("m", drawn(60)), Settings(level=0.99)
+    assert {row.draws for row in rows_of(said, settings).values()} == {199}
+    (group,) = groups_of(said, ["all"] * 60, settings)
+    assert {row.draws for row in group.rows.values()} == {199}
 
 
 # The page.
@@ -526,10 +535,10 @@ def test_what_cannot_be_judged_is_said_and_not_drawn(tmp_path: Path) -> None:
         "events": (torch.ones(60), torch.ones(60)),
     }
     for name, pair in cases.items():
-        write_report(place, {name: pair}, draws=20)
+        write_report(place, {name: pair}, draws=39)
         text = read(place).text
         assert "nan" not in text.lower(), name
-    write_report(place, {"three": cases["three"]}, draws=20)
+    write_report(place, {"three": cases["three"]}, draws=39)
     assert "Recalibration was not tried: recalibration is judged on 50" in read(place).text
 
 
@@ -550,6 +559,8 @@ def test_what_cannot_be_judged_is_said_and_not_drawn(tmp_path: Path) -> None:
         ({"m": drawn(50)}, {"severity": ["a"] * 50}, "severity must hold a number per sample"),
         ({"m": drawn(50)}, {"sample_names": ["a"]}, "sample_names must hold one name per sample"),
         ({"m": drawn(50)}, {"bins": 0}, "bins must be a whole number"),
+        ({"m": drawn(50)}, {"draws": 38}, "draws must be at least 39 for a level of 0.95: fewer"),
+        ({"m": drawn(50)}, {"level": 0.99}, "draws must be at least 199 for a level of 0.99"),
         ({"m": drawn(2)}, {}, "at least 3 samples; got 2"),
     ],
 )
@@ -557,7 +568,7 @@ def test_bad_input_is_refused_in_a_sentence(
     models: Any, more: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
     with pytest.raises((ValueError, TypeError), match=re.escape(sentence)):
-        write_report(tmp_path / "report.html", models, draws=20, **more)
+        write_report(tmp_path / "report.html", models, **({"draws": 39} | more))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -583,7 +594,7 @@ def test_an_old_report_survives_a_failure(tmp_path: Path, monkeypatch: pytest.Mo
     place.write_text("old")
     monkeypatch.setattr(_write, "page", lambda *_, **__: Unwritable())
     with pytest.raises(RuntimeError, match="no room"):
-        write_report(place, {"m": drawn(60)}, draws=20)
+        write_report(place, {"m": drawn(60)}, draws=39)
     assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
     assert place.read_text() == "old"
 
@@ -598,7 +609,7 @@ def test_without_jinja_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_progress_says_what_is_done(tmp_path: Path) -> None:
     said: list[str] = []
-    write_report(tmp_path / "report.html", {"m": drawn(60)}, draws=20, progress=said.append)
+    write_report(tmp_path / "report.html", {"m": drawn(60)}, draws=39, progress=said.append)
     assert said[0].startswith("m: ")
     assert said[-1] == "drawing"
 
@@ -626,7 +637,7 @@ def test_the_command_writes_the_page_and_prints_the_verdicts(
     files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "page.html"
-    asked = ["report", *map(str, files), "-o", str(out), "--draws", "20", "--severity", "level"]
+    asked = ["report", *map(str, files), "-o", str(out), "--draws", "39", "--severity", "level"]
     assert main([*asked, "--class-names", "cat,dog,owl,fox", "--groups", "region"]) == 0
     printed, err = capsys.readouterr()
     assert "boastful: Over-confident by" in printed
@@ -643,7 +654,7 @@ def test_the_page_says_what_the_terminal_says(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_rows, "_AT_MOST", 120 * 7)  # as if these were many samples
+    monkeypatch.setattr(_rows, "_AT_MOST", 120 * 50)  # as if these were many samples
     monkeypatch.setattr(_rows, "_FEWEST_DRAWS", 1)
     out = tmp_path / "page.html"
     asked = [str(files[0]), "--groups", "region"]
@@ -653,7 +664,7 @@ def test_the_page_says_what_the_terminal_says(
     found = json.loads(capsys.readouterr().out)
     page = next(text for text in read(out).scripts if text.startswith("{"))
     ours = json.loads(page)["models"]["boastful"]
-    assert found["rows"]["ece"]["draws"] == found["groups"]["north"]["rows"]["ece"]["draws"] == 7
+    assert found["rows"]["ece"]["draws"] == found["groups"]["north"]["rows"]["ece"]["draws"] == 50
     assert ours["verdict"]["p_value"] == found["tests"]["kuiper"]["p_value"]
     shared = ours["rows"].keys() & found["rows"].keys()
     assert len(shared) >= 7
@@ -670,11 +681,11 @@ def test_the_command_prints_json(
 ) -> None:
     out, names = tmp_path / "page.html", tmp_path / "names.txt"
     names.write_text("cat\n<dog>\nowl\nfox\n")
-    asked = ["report", str(files[0]), "-o", str(out), "--draws", "20", "--json"]
+    asked = ["report", str(files[0]), "-o", str(out), "--draws", "39", "--json"]
     assert main([*asked, "--severity", "level", "--class-names", str(names)]) == 0
     found = json.loads(capsys.readouterr().out)
     logits, labels = drawn(120)
-    report = write_report(tmp_path / "same.html", {"m": (3 * logits, labels)}, draws=20)
+    report = write_report(tmp_path / "same.html", {"m": (3 * logits, labels)}, draws=39)
     assert found["path"] == str(out)
     assert found["verdicts"]["boastful"] == report.verdicts["m"].to_dict()
     assert "Under shift" in read(out).text
@@ -698,7 +709,7 @@ def test_the_command_refuses_in_a_sentence(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = ["report", str(files[0]), "-o", str(tmp_path / "page.html"), "--draws", "20", *more]
+    asked = ["report", str(files[0]), "-o", str(tmp_path / "page.html"), "--draws", "39", *more]
     assert main(asked) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -720,7 +731,7 @@ def test_a_file_given_twice_is_refused(
 def test_tables_in_notebooks_show_names_and_never_run_them(tmp_path: Path) -> None:
     logits, labels = drawn(120)
     names = np.array(["<script>alert(1)</script>", "b"])[np.arange(120) % 2]
-    evaluation = cal.evaluate(logits, labels, groups=names, draws=5)
+    evaluation = cal.evaluate(logits, labels, groups=names, draws=39)
     shown = evaluation._repr_html_()
     assert "<script>" not in shown
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown

@@ -34,7 +34,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         groups=np.array([HOSTILE, "b"])[np.arange(300) % 2],
         severity=np.arange(300) % 3,
         sample_names=[HOSTILE] * 300,
-        draws=30,
+        draws=39,
     )
     return place
 

@@ -20,7 +20,7 @@ from calibrant.report._models import told
 from calibrant.report._repair import Repair
 from calibrant.report._settings import Settings
 
-QUICK = Settings(draws=30)
+QUICK = Settings(draws=39)
 
 
 def drawn(n: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -70,9 +70,9 @@ def test_every_figure_is_that_of_repeated_samples(both: tuple[Account, Account])
 
 def test_intervals_are_those_of_evaluate() -> None:
     logits, labels, weights = drawn(80, seed=1)
-    halves, few = np.arange(80) % 2, Settings(draws=5)
+    halves, few = np.arange(80) % 2, Settings(draws=39)
     found = account_of(told("m", (logits, labels), weights=weights), few, groups=halves)
-    theirs = cal.evaluate(logits, labels, weights=weights, groups=halves, draws=5)
+    theirs = cal.evaluate(logits, labels, weights=weights, groups=halves, draws=39)
     for name in ("accuracy", "nll", "ece", "ks_error", "auroc"):
         one, other = found.rows[name], theirs[name]
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
@@ -149,7 +149,7 @@ def test_weights_of_predictions_count_as_well(tmp_path: Path) -> None:
     assert said.predictions.weights is not None
     assert told("m", (logits, labels)).mass.tolist() == [1] * 60
     place = tmp_path / "report.html"
-    found = write_report(place, {"m": (logits, labels)}, weights=weights, draws=20).verdicts["m"]
+    found = write_report(place, {"m": (logits, labels)}, weights=weights, draws=39).verdicts["m"]
     gap = (weights * (said.confidence - said.outcome)).sum() / weights.sum()
     assert found.overconfidence == pytest.approx(gap.item())
 
@@ -158,7 +158,7 @@ def test_the_command_weighs_and_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     logits, labels, weights = drawn(60)
     file, page = tmp_path / "m.npz", tmp_path / "page.html"
     np.savez(file, logits=logits, labels=labels, counts=weights)
-    asked = [str(file), "--weights", "counts", "--draws", "5"]
+    asked = [str(file), "--weights", "counts", "--draws", "39"]
     assert main(["report", *asked, "-o", str(page)]) == 0
     assert main(["evaluate", *asked, "--json"]) == 0
     text = page.read_text(encoding="utf-8")

@@ -159,7 +159,7 @@ def test_events_are_judged_as_they_are_and_not_by_the_likelier_answer(dtype: tor
     summary = Summary(None)
     for part in torch.arange(500).split(170):
         summary.add_events(confidence[part], outcome[part])
-    found, truth = summary.values(), evaluate_events(confidence, outcome, draws=2)
+    found, truth = summary.values(), evaluate_events(confidence, outcome, draws=39)
     assert found.keys() < truth.rows.keys()
     for name, bounded in found.items():
         assert abs(bounded.value - truth[name].value) <= bounded.error + 1e-6, name

@@ -20,7 +20,7 @@ from ..predictions import Predictions
 from ..scores import SCORES
 from . import _inputs as inputs
 from ._as_predictions import as_predictions
-from ._interval import fewest_draws, p_value_of, percentile
+from ._interval import p_value_of, percentile
 from ._paired import Ray, paired_interval
 from ._resampled import AlongRay
 from ._rows import rows_of_events
@@ -173,11 +173,7 @@ def compare(
         raise ValueError(
             f"draws must be at least 1 and level between 0 and 1; got {draws} and {level}."
         )
-    if (needed := fewest_draws(level)) > draws:
-        raise ValueError(
-            f"draws must be at least {needed} for a level of {level:g}: fewer cannot tell what "
-            f"happens so seldom; got {draws}."
-        )
+    inputs.check_draws(draws, level)
     named = {"first": first, "second": second}
     tables = [inputs.tensor(name, table) for name, table in named.items()]
     if tables[0].shape != tables[1].shape:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._interval import percentile
+from ._interval import fewest_draws, percentile
 from ._resampled import AlongRay
 from ._rows import Row
 from ._weights import multinomial_weights
@@ -33,8 +33,11 @@ class Estimate:
 def estimates(
     rows: Mapping[str, Row], weights: Float[Tensor, " n"], *, draws: int, level: float, seed: int
 ) -> dict[str, Estimate]:
-    """All rows share the resamples, of which a slow one may use only the first few."""
-    limits = {name: min(draws, row.resampled.most or draws) for name, row in rows.items()}
+    """All rows share the resamples, of which a slow one may use only as many as tell the level."""
+    enough = fewest_draws(level)
+    limits = {
+        name: min(draws, max(row.resampled.most or draws, enough)) for name, row in rows.items()
+    }
     kept: dict[str, list[Tensor]] = {name: [] for name in rows}
     done = 0
     for block in multinomial_weights(weights, draws, seed):

@@ -42,7 +42,8 @@ def evaluate(
       proportions matter, except to `debiased_ece`, for which whole numbers are counts.
     - `groups`: a name or number per sample; each group is evaluated on its own as well.
     - `bins`: of every binned measure. `draws`: resamples, fewer for slow rows, which say so.
-      A level of 95% takes 39 of them at least, and ends that are steady some hundreds.
+      A level of 95% takes 39 of them at least, fewer are refused; ends that are steady take some
+      hundreds.
     - `level`: of the intervals. `seed`: the same seed gives the same intervals.
 
     The values are those of the criteria of the same names. The intervals are for what the
@@ -58,6 +59,7 @@ def evaluate(
     True
     """
     inputs.check_settings(bins, draws, level)
+    inputs.check_draws(draws, level)
     told = inputs.tensor("logits", logits)
     indices = inputs.class_indices(labels, told.device)
     predictions = as_predictions(told, indices, probabilities=probabilities)
@@ -99,6 +101,7 @@ def evaluate_events(
     0.75
     """
     inputs.check_settings(bins, draws, level)
+    inputs.check_draws(draws, level)
     sure = inputs.tensor("confidence", confidence)
     right = inputs.tensor("outcome", outcome, sure.device)
     inputs.check_events(sure, right)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._checks import widest
+from ._interval import fewest_draws
 
 Numbers = Tensor | NDArray[Any] | Sequence[Any]
 
@@ -138,6 +139,15 @@ def check_settings(bins: object, draws: object, level: object) -> None:
             )
     if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1; got {level!r}. Usual is 0.95.")
+
+
+def check_draws(draws: int, level: float) -> None:
+    """So many that what lies beyond all of them is as seldom as the level says."""
+    if (needed := fewest_draws(level)) > draws:
+        raise ValueError(
+            f"draws must be at least {needed} for a level of {level:g}: fewer cannot tell what "
+            f"happens so seldom; got {draws}."
+        )
 
 
 def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str, NDArray[np.int64]]:

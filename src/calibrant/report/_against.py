@@ -74,7 +74,8 @@ def _differences(one: Told, other: Told, settings: Settings) -> dict[str, Differ
     errors = [_error(told, settings.bins) for told in (one, other)]
     drawn: list[Tensor] = []
     moved: list[list[Tensor]] = [[], []]
-    for weights in multinomial_weights(mass, draws_for(len(one), settings.draws), settings.seed):
+    draws = draws_for(len(one), settings.draws, settings.level)
+    for weights in multinomial_weights(mass, draws, settings.seed):
         drawn.append(weights @ paired / weights.sum(dim=1, keepdim=True))
         for kept, (_, error) in zip(moved, errors, strict=True):
             kept.append(error.moved(weights, error.scales_like(weights)))

@@ -35,7 +35,7 @@ def groups_of(told: Told, names: Numbers, settings: Settings) -> list[Group]:
     """Every group with its numbers, the largest first."""
     members = _members(names, len(told))
     # As many resamples of each group as of all samples, so that `evaluate` finds the same.
-    same = replace(settings, draws=draws_for(len(told), settings.draws))
+    same = replace(settings, draws=draws_for(len(told), settings.draws, settings.level))
     found = [_group(told, name, own, same) for name, own in members.items()]
     found.sort(key=lambda one: -one.count)
     return _corrected(found[:MOST_GROUPS])

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..evaluation import Estimate
 from ..evaluation._estimates import estimates
+from ..evaluation._interval import fewest_draws
 from ..evaluation._resampled import Mean
 from ..evaluation._rows import Row, rows_of_events
 from ._models import Told
@@ -29,15 +30,18 @@ _SHOWN = {
 }
 
 
-def draws_for(n: int, draws: int | None = None) -> int:
+def draws_for(n: int, draws: int | None = None, level: float = 0.95) -> int:
     """As many resamples as were asked for, or else as many as so many samples leave time for.
+
+    But never fewer than can tell the level.
 
     >>> draws_for(1_000), draws_for(100_000), draws_for(10**6), draws_for(10**6, 500)
     (1000, 200, 100, 500)
     """
     if draws is not None:
         return draws
-    return min(_MOST_DRAWS, max(_FEWEST_DRAWS, _AT_MOST // n))
+    in_time = min(_MOST_DRAWS, max(_FEWEST_DRAWS, _AT_MOST // n))
+    return max(in_time, fewest_draws(level))
 
 
 @torch.no_grad()
@@ -75,7 +79,7 @@ def _estimated(
     rows = {name: _mean(values, told.mass) for name, values in means.items()}
     events = rows_of_events(told.confidence, told.outcome, told.mass, told.weights, settings.bins)
     rows |= {name: events[name] for name in shown}
-    draws = draws_for(len(told), settings.draws)
+    draws = draws_for(len(told), settings.draws, settings.level)
     return estimates(rows, told.mass, draws=draws, level=settings.level, seed=settings.seed)
 
 

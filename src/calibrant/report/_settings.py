@@ -22,3 +22,5 @@ class Settings:
 
     def __post_init__(self) -> None:
         inputs.check_settings(self.bins, 1 if self.draws is None else self.draws, self.level)
+        if self.draws is not None:
+            inputs.check_draws(self.draws, self.level)
