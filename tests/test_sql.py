@@ -1,5 +1,6 @@
 """The summary of a table, computed by a database, is the summary in memory."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
+import duckdb
 import ibis
 import numpy as np
 import pyarrow as pa
@@ -369,13 +371,71 @@ def test_bad_tables_get_one_sentence(tmp_path: Path) -> None:
         summarise_table(as_table(EVENTS | {"confidence": ["high", "low", "low"]}))
     with pytest.raises(TypeError, match=r"an Ibis table or the path .* got dict. For a data frame"):
         summarise_table(GOOD)
-    pq.write_table(pa.table(GOOD), tmp_path / "log.parquet")
-    whole = (tmp_path / "log.parquet").read_bytes()
-    (tmp_path / "log.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"log.parquet must be a Parquet file.* reading failed"):
-        summarise_table(tmp_path / "log.parquet")
-    with pytest.raises(ValueError, match=r"absent.parquet must be a Parquet file"):
-        summarise_table(tmp_path / "absent.parquet")
+
+
+WHOLE = "must be a whole Parquet file; it is cut short, damaged or something else. Write"
+ALIKE = "must have the same columns of the same types; "
+FITTING = "must hold values that fit the types of their columns"
+
+
+@pytest.mark.parametrize(
+    ("case", "place", "sentence"),
+    [
+        (
+            "absent",
+            "absent.parquet",
+            "absent.parquet must be a Parquet file, or a glob of some; th",
+        ),
+        ("absent", "absent*.parquet", "must be a Parquet file, or a glob of some; there is none."),
+        ("cut short", "b.parquet", f"b.parquet {WHOLE}"),
+        ("cut short", "*.parquet", f"b.parquet {WHOLE}"),
+        ("another format", "b.parquet", f"b.parquet {WHOLE}"),
+        ("no footer", "b.parquet", f"b.parquet {WHOLE}"),
+        ("a column less", "*.parquet", ALIKE),
+        ("another type", "*.parquet", ALIKE),
+        ("too large", "b.parquet", FITTING),
+        ("damaged", "b.parquet", FITTING),
+        ("remote", "nowhere://host/b.parquet", "that can be read from here; reading failed. Fetch"),
+    ],
+)
+def test_files_that_cannot_be_read_get_a_sentence_without_the_words_of_the_engine(
+    case: str, place: str, sentence: str, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table(GOOD), tmp_path / "a.parquet")
+    whole, other = (tmp_path / "a.parquet").read_bytes(), tmp_path / "b.parquet"
+    match case:
+        case "cut short":
+            other.write_bytes(whole[: len(whole) // 2])
+        case "another format":
+            other.write_text("prob_0,prob_1,label\n" + "0.5,0.5,1\n" * 9)
+        case "no footer":
+            other.write_bytes(whole[:4] + bytes(100) + whole[-4:])
+        case "a column less":
+            pq.write_table(pa.table({name: GOOD[name] for name in ("prob_0", "label")}), other)
+        case "another type":
+            pq.write_table(pa.table(GOOD | {"prob_1": ["a", "b", "c"]}), other)
+        case "too large":
+            large = pa.array([0, 1, 2**64 - 1], pa.uint64())
+            pq.write_table(pa.table(GOOD | {"label": large}), other)
+        case "damaged":
+            other.write_bytes(whole[:4] + b"\xff" * 56 + whole[60:])
+    with pytest.raises(ValueError, match=re.escape(sentence)) as refused:
+        summarise_table(place if "://" in place else tmp_path / place)
+    assert isinstance(refused.value.__cause__, duckdb.Error)
+    said = str(refused.value)
+    assert not re.search(r"Error|LINE|SELECT|DuckDB|magic|glob:|\n", said)
+    assert ("b.parquet differs from" in said) == (sentence == ALIKE)
+
+
+def test_a_table_that_duckdb_cannot_read_gets_a_sentence(tmp_path: Path) -> None:
+    pq.write_table(pa.table(GOOD), tmp_path / "gone.parquet")
+    connection = ibis.duckdb.connect()
+    table = connection.read_parquet(tmp_path / "gone.parquet")
+    (tmp_path / "gone.parquet").unlink()
+    with pytest.raises(ValueError, match=r"can read to the end; DuckDB could not\.") as refused:
+        summarise_table(table)
+    assert isinstance(refused.value.__cause__, duckdb.Error)
+    connection.disconnect()
 
 
 def test_engines_are_imported_only_when_used() -> None:

@@ -1,5 +1,6 @@
 """A prediction log measured where it lies: a database adds up, and only the summary moves."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -10,6 +11,7 @@ from ..evaluation import Summary
 from . import _sql_rows as rows_of
 from ._columns import Columns, choose
 from ._sql_checks import as_truth, check_numbers
+from ._sql_files import unreadable
 from ._sql_parts import add_cells, add_marginals, add_predicted
 from ._sql_refusals import FILE, NUMBER, refuse, telling
 from ._sql_rows import Rows
@@ -63,7 +65,20 @@ def summarise_table(
             f"table must be an Ibis table or the path of a Parquet file; got "
             f"{type(table).__name__}. For a data frame pass ibis.memtable(frame)."
         )
-    return _summarise(ibis, table, "the table", asked, bins, cells)
+    try:
+        return _summarise(ibis, table, "the table", asked, bins, cells)
+    except _failures() as reason:
+        raise ValueError(
+            "table must be one that its engine can read to the end; DuckDB could not. Look at "
+            "table.execute(), which fails alike: a file may be gone or damaged, or a value not "
+            "fit the type it is cast to."
+        ) from reason
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What DuckDB raises, where somebody has imported it."""
+    duckdb = sys.modules.get("duckdb")
+    return () if duckdb is None else (duckdb.Error,)
 
 
 def _ibis() -> Any:
@@ -95,10 +110,8 @@ def _of_parquet(path: str, asked: dict[str, Any], bins: int, cells: int) -> Summ
 
         return _summarise(ibis, table, Path(path).name, asked, bins, cells, numbered)
     except failure as reason:
-        said = " ".join(str(reason).split())[:160].rstrip(". ")
-        raise ValueError(
-            f"{path} must be a Parquet file, or a glob of some; reading failed: {said}."
-        ) from reason
+        said = unreadable(path, lambda name: engine.read_parquet(name).schema(), failure)
+        raise ValueError(said) from reason
     finally:
         engine.disconnect()
 

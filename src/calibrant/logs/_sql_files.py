@@ -1,0 +1,47 @@
+"""Why Parquet files could not be read by a database, in words that are not its own."""
+
+from collections.abc import Callable
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+
+def unreadable(path: str, schema: Callable[[str], Any], failure: type[Exception]) -> str:
+    """The sentence for files of which an engine has said that it cannot read them.
+
+    - `path`: of a file, or a glob of several. `schema`: the columns of one file, with their types,
+      or a `failure`.
+    """
+    if "://" in path:
+        return (
+            f"{path} must be a Parquet file that can be read from here; reading failed. Fetch it "
+            "first, and pass the file."
+        )
+    files = sorted(name for name in glob(path, recursive=True) if Path(name).is_file())
+    if not files:
+        return f"{path} must be a Parquet file, or a glob of some; there is none."
+    first = None
+    for name in files:
+        found = _schema_of(name, schema, failure)
+        if found is None:
+            return (
+                f"{name} must be a whole Parquet file; it is cut short, damaged or something else. "
+                "Write it again, or leave it out."
+            )
+        first = found if first is None else first
+        if found != first:
+            return (
+                f"the files of {path} must have the same columns of the same types; {name} differs "
+                f"from {files[0]}. Pass files that agree."
+            )
+    return (
+        f"{path} must hold values that fit the types of their columns, and can be read; some are "
+        "too large, or damaged. Write it again with other types, or from the source."
+    )
+
+
+def _schema_of(name: str, schema: Callable[[str], Any], failure: type[Exception]) -> Any:
+    try:
+        return schema(name)
+    except failure:
+        return None
