@@ -205,6 +205,7 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
+        (["--time", ""], r"--time must be the name of the column of times; got ''\. Name one"),
         (["--every", "day"], r"--every must be a number and a unit, such as 1d.*; got 'day'"),
         (["--every", "0d"], r"--every must be a number and a unit"),
         (["--time", "nope"], r"has no column 'nope'"),

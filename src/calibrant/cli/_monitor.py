@@ -75,6 +75,10 @@ def monitor(
     the tolerance, the chance that an alarm is ever raised, in any window, is at most
     --false-alarms. Rows may come in any order. Windows are in UTC, weeks begin on Mondays.
     """
+    if not time:
+        raise ValueError(
+            "--time must be the name of the column of times; got ''. Name one that is there."
+        )
     length = parse_length(every)
     watch = CalibrationMonitor(false_alarms=false_alarms, tolerance=tolerance)
     opened = options.opened(log, logits, probabilities, labels, confidence, outcome, groups=time)
