@@ -2,8 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,11 @@ from torch import Tensor
 
 from calibrant import CRITERIA, Predictions
 from calibrant.evaluation import Evaluation, evaluate, evaluate_events
+from calibrant.evaluation import _inputs as evaluation_inputs
 from calibrant.evaluation._estimates import estimates
 from calibrant.evaluation._ranking import auroc, risk_coverage_area
 from calibrant.evaluation._rows import rows_of_events
+from calibrant.recalibration import _inputs as recalibration_inputs
 
 LOGITS = Path(__file__).parents[2] / "shared/data/logits"
 ROWS = [
@@ -320,7 +324,7 @@ BAD = {
     r"class indices, .*; got str_ '\d'\. Map names .* np\.searchsorted": (Z, Y.numpy().astype(str)),
     r"class indices, .*; got str 'cat'\. Map": (Z, ["cat", "dog"] * 3),
     r"float64\. Pass np\.asarray\(labels, dtype=int\)": (Z, Y.double().numpy()),
-    "labels must lie between 0 and 2": (Z, Y + 2),
+    "labels must lie between 0 and 2.* got 3 in row 1 \\(counted from 0\\)": (Z, Y + 2),
     "labels must hold one class index per row": (Z, Y[:5]),
     "labels must be integers": (Z, Y.float()),
     r"logits must have shape \(n, classes\)": (Z[:, 0], Y),
@@ -357,6 +361,14 @@ def test_bad_settings_are_refused_in_one_sentence() -> None:
             evaluate(Z, Y, **settings)
 
 
+@pytest.mark.parametrize("check", [evaluation_inputs, recalibration_inputs])
+def test_a_label_that_only_a_device_has_seen_is_named_with_its_row(check: ModuleType) -> None:
+    check.check_labels_in_range(torch.tensor([0, 2, 1], dtype=torch.uint8), 3)
+    for labels in ([0, 1, -1, 9], [0, 1, 3, -7]):
+        with pytest.raises(ValueError, match=rf"got {labels[2]} in row 2 \(counted from 0\)"):
+            check.check_labels_in_range(torch.tensor(labels), 3)
+
+
 def test_draws_that_cannot_tell_the_level_are_refused() -> None:
     for level, needed in ((0.95, 39), (0.9, 19), (0.99, 199)):
         sentence = rf"at least {needed} for a level of {level}: fewer cannot .* got {needed - 1}\."
@@ -374,6 +386,33 @@ def test_draws_that_cannot_tell_the_level_are_refused() -> None:
 def test_a_group_that_is_missing_is_refused_in_one_sentence() -> None:
     with pytest.raises(TypeError, match="all names or all numbers; got NoneType, str"):
         evaluate(Z, Y, groups=["a", "b", None] * 2)
+
+
+@pytest.mark.parametrize("as_given", [list, tuple, lambda x: np.array(x, dtype=object)])
+def test_a_number_and_its_name_are_not_one_group(as_given: Callable[[list[Any]], Any]) -> None:
+    with pytest.raises(TypeError, match=r"all names or all numbers; got int, str\. Spell every"):
+        evaluate(Z, Y, groups=as_given([1, "1"] * 3), draws=39)
+    spelt = evaluate(Z, Y, groups=as_given(["1", "one"] * 3), draws=39)
+    assert list(spelt.groups) == ["1", "one"]
+    counted = evaluate(Z, Y, groups=as_given([1, 2] * 3), draws=39)
+    assert list(counted.groups) == ["1", "2"]
+
+
+@pytest.mark.parametrize(("off", "taken"), [(0.0099, True), (-0.0099, True), (0.0101, False)])
+def test_rows_of_probabilities_may_be_off_by_a_hundredth(off: float, taken: bool) -> None:
+    chances = Z.double().softmax(1)
+    chances[0, 0] += off
+    if taken:
+        found = Predictions.from_probabilities(chances, Y).probs[0].sum().item()
+        assert found == pytest.approx(1 + off)
+        brier = (chances - torch.eye(3)[Y]).square().sum(dim=1).mean().item()
+        said = evaluate(chances, Y, probabilities=True, draws=39)["brier"].value
+        assert said == pytest.approx(brier, rel=1e-9)
+    else:
+        with pytest.raises(ValueError, match=r"each row must sum to one.* off by 0\.0101"):
+            Predictions.from_probabilities(chances, Y)
+        with pytest.raises(ValueError, match=r"each row must sum to one.* off by 0\.0101"):
+            evaluate(chances, Y, probabilities=True, draws=39)
     logits, labels = Z[:, 1], torch.zeros(6, dtype=torch.long)
     with pytest.raises(ValueError, match=r"If these are logits, pass 1 / \(1 \+ np\.exp\(-logits"):
         evaluate(logits, labels, probabilities=True)
@@ -403,7 +442,7 @@ def test_bad_events_are_refused_in_one_sentence() -> None:
     half = np.full(4, 0.5)
     for sure, right, sentence in (
         (80 * half, [0, 1, 0, 1], "confidence must lie between 0 and 1; got 40 to 40"),
-        (half, [0, 1, 2, 1], "outcome must be 0 or 1"),
+        (half, [0, 1, 2, -1], r"outcome must be 0 or 1.* got 2 in row 2 \(counted from 0\)"),
         (half, [0, 1], "outcome must hold one entry per confidence, 4 in all"),
         (half[:2], [0, 1], "at least 3 samples"),
         (np.array([0.5, np.nan, 0.5]), [0, 1, 1], "got NaN in row 1"),

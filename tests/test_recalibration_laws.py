@@ -260,7 +260,9 @@ def test_refuses_what_it_cannot_fit_with_a_sentence(name: str) -> None:
         make().fit(broken, labels)
     with pytest.raises(ValueError, match="labels must hold one class index per row"):
         make().fit(logits, labels[:-1])
-    with pytest.raises(ValueError, match=r"labels must lie between 0 and 3.*got 4"):
+    with pytest.raises(
+        ValueError, match=r"labels must lie between 0 and 3.*got 4 in row \d+ \(counted from 0\)"
+    ):
         make().fit(logits, labels + 1)
     with pytest.raises(ValueError, match=r"rows that are probabilities.*probabilities=True"):
         make().fit(logits.softmax(dim=1), labels)

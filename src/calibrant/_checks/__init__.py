@@ -6,6 +6,7 @@ from ._labels import check_groups as check_groups
 from ._labels import check_labels as check_labels
 from ._labels import check_targets as check_targets
 from ._labels import check_weights as check_weights
+from ._labels import first_beyond as first_beyond
 from ._logits import check_logits as check_logits
 from ._logits import check_shapes as check_shapes
 from ._logits import check_table as check_table

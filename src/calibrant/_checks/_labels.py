@@ -33,9 +33,22 @@ def check_labels(labels: Tensor, logits: Tensor) -> None:
         if low < 0 or high >= classes:
             raise ValueError(
                 f"labels must lie between 0 and {classes - 1}, since logits have {classes} "
-                f"columns; got {low if low < 0 else high}. Classes count from 0; positions to be "
-                "ignored are left out by ignore_index, of Predictions.flatten or of Penalised."
+                f"columns; got {first_beyond(labels, classes)}. Classes count from 0; positions "
+                "to be ignored are left out by ignore_index, of Predictions.flatten or of "
+                "Penalised."
             )
+
+
+def first_beyond(labels: Tensor, classes: int) -> str:
+    """The first label that is no class, and its row; asked for where there is one.
+
+    >>> import torch
+    >>> first_beyond(torch.tensor([0, 2, 7]), 2)
+    '2 in row 1 (counted from 0)'
+    """
+    every = labels.long()
+    row = int(((every < 0) | (every >= classes)).nonzero()[0, 0])
+    return f"{int(every[row])} in row {row} (counted from 0)"
 
 
 def check_targets(targets: Tensor, scores: Tensor) -> None:

@@ -36,7 +36,8 @@ def evaluate(
     """Every score and measure of some predictions, each with an interval for its true value.
 
     - `logits`: `(n, classes)`, a torch tensor on any device or a NumPy array. With
-      `probabilities=True`, rows of probabilities, or `(n,)` chances of class 1.
+      `probabilities=True`, rows of probabilities, or `(n,)` chances of class 1. The sum of a row
+      may be off by 0.01, as rounding for print leaves it; the numbers are taken as given.
     - `labels`: the index of the true class of each sample.
     - `weights`: how much each sample counts; those a resample draws are multiplied by it. Only
       proportions matter, except to `debiased_ece`, for which whole numbers are counts.

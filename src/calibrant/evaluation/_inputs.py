@@ -1,7 +1,8 @@
 """What `evaluate` takes, made into tensors; one sentence where it cannot be."""
 
 from collections.abc import Iterable, Sequence
-from math import inf
+from math import inf, isnan
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import widest
+from .._checks import first_beyond, widest
 from ._interval import fewest_draws
 
 Numbers = Tensor | NDArray[Any] | Sequence[Any]
@@ -98,7 +99,7 @@ def check_labels_in_range(labels: Tensor, classes: int) -> None:
     if low < 0 or high >= classes:
         raise ValueError(
             f"labels must lie between 0 and {classes - 1}, since logits have {classes} columns; "
-            f"got {low if low < 0 else high}. Leave out ignored positions first."
+            f"got {first_beyond(labels, classes)}. Leave out ignored positions first."
         )
 
 
@@ -122,10 +123,12 @@ def check_events(confidence: Tensor, outcome: Tensor) -> None:
             f"{confidence.max().item():.3g}. For percentages divide by 100; for log-odds pass "
             "torch.sigmoid(confidence)."
         )
-    if not bool(((outcome == 0) | (outcome == 1)).all()):
+    judged = (outcome == 0) | (outcome == 1)
+    if not bool(judged.all()):
+        row = int((~judged).nonzero()[0, 0])
         raise ValueError(
             "outcome must be 0 or 1, whether each event happened; "
-            f"got {outcome.min().item():.3g} to {outcome.max().item():.3g}."
+            f"got {outcome[row].item():.3g} in row {row} (counted from 0)."
         )
 
 
@@ -150,20 +153,34 @@ def check_draws(draws: int, level: float) -> None:
         )
 
 
-def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str, NDArray[np.int64]]:
-    """The samples of each group, some of which count, by its name, in the order of the names."""
+def names_of_groups(groups: Numbers, n: int) -> NDArray[Any]:
+    """One name or number per sample; not both, since NumPy spells 1 and "1" alike."""
     names = groups.cpu().numpy() if isinstance(groups, Tensor) else np.asarray(groups)
     if names.shape != (n,):
         raise ValueError(
             f"groups must hold one entry per sample, {n} in all; got shape {names.shape}."
         )
+    if names.dtype == object or (names.dtype.kind in "US" and not isinstance(groups, np.ndarray)):
+        given = names if names.dtype == object else groups
+        kinds = {type(x) for x in given if not (isinstance(x, float) and isnan(x))}
+        spelt = {kind for kind in kinds if issubclass(kind, str | bytes)}
+        if spelt and any(issubclass(kind, Number | np.generic) for kind in kinds - spelt):
+            raise TypeError(_neither(kinds, "Spell every one of them: [str(x) for x in groups]."))
+    return names
+
+
+def _neither(kinds: Iterable[type], remedy: str) -> str:
+    named = ", ".join(sorted({kind.__name__ for kind in kinds}))
+    return f"groups must be all names or all numbers; got {named}. {remedy}"
+
+
+def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str, NDArray[np.int64]]:
+    """The samples of each group, some of which count, by its name, in the order of the names."""
+    names = names_of_groups(groups, n)
     try:
         different = np.unique(names)
     except TypeError as wrong:  # what cannot be put in order, such as None among names
-        kinds = ", ".join(sorted({type(name).__name__ for name in names}))
-        raise TypeError(
-            f"groups must be all names or all numbers; got {kinds}. {_WITHOUT_GROUP}"
-        ) from wrong
+        raise TypeError(_neither(map(type, names), _WITHOUT_GROUP)) from wrong
     if bool((names != names).any()):
         raise ValueError(
             "groups must hold a name or a number for every sample; got NaN for "

@@ -179,10 +179,11 @@ class Predictions(Statistics):
 
         - `probabilities`: `(n, classes)`, rows that sum to one; or `(n,)`, the chance of class 1.
 
-        Confidences are the numbers given, to the last bit; one below the smallest normal number
-        of its type, zero among them, has the logarithm of that. Of more than half a million
-        numbers only some rows are added up to see whether they sum to one; `evaluate` adds up
-        all.
+        A sum may be off by 0.01, in half precision by 0.02, as rounding for print leaves it; rows
+        are not divided by their sums. Confidences are the numbers given, to the last bit; one below
+        the smallest normal number of its type, zero among them, has the logarithm of that. Of more
+        than half a million numbers only some rows are added up to see whether they sum to one;
+        `evaluate` adds up all.
         """
         # Imported here, since they are predictions themselves.
         if isinstance(probabilities, Tensor) and probabilities.ndim == 1:

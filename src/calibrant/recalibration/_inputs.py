@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import check_not_chances, check_not_probabilities, widest
+from .._checks import check_not_chances, check_not_probabilities, first_beyond, widest
 from ..predictions import Predictions
 from ._form import Form
 
@@ -116,7 +116,7 @@ def check_labels_in_range(labels: Tensor, classes: int) -> None:
     if low < 0 or high >= classes:
         raise ValueError(
             f"labels must lie between 0 and {classes - 1}, since logits have {classes} columns; "
-            f"got {low if low < 0 else high}. Name ignored positions by ignore_index."
+            f"got {first_beyond(labels, classes)}. Name ignored positions by ignore_index."
         )
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..evaluation import Estimate, calibration_tests
-from ..evaluation._inputs import Numbers
+from ..evaluation._inputs import Numbers, names_of_groups
 from ._models import Told, named
 from ._rows import draws_for, few_rows_of
 from ._settings import Settings
@@ -59,12 +59,8 @@ def severities_of(told: Told, severity: Numbers, settings: Settings) -> list[Gro
 
 
 def _members(groups: Numbers, n: int) -> dict[str, Tensor]:
-    names = groups.cpu().numpy() if isinstance(groups, Tensor) else np.asarray(groups)
-    if names.shape != (n,):
-        raise ValueError(
-            f"groups must hold one entry per sample, {n} in all; got shape {names.shape}."
-        )
-    distinct, which = np.unique(names.astype(str), return_inverse=True)
+    names = names_of_groups(groups, n).astype(str)
+    distinct, which = np.unique(names, return_inverse=True)
     order = np.argsort(which, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(which))[:-1])
     return {str(name): torch.from_numpy(own) for name, own in zip(distinct, parts, strict=True)}
