@@ -12,17 +12,19 @@ from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
 from calibrant import Predictions
-from calibrant.evaluation import _bin_totals, _slow_draws, _weights
-from calibrant.evaluation._bin_totals import by_width
+from calibrant.evaluation import _bin_totals, _class_draws, _slow_draws, _weights
+from calibrant.evaluation._bin_totals import by_mass, by_width
+from calibrant.evaluation._binned_draws import BinnedDraws, l2_gap, total_gap
 from calibrant.evaluation._estimates import estimates
 from calibrant.evaluation._interval import inverted, middle, percentile
 from calibrant.evaluation._largest_draws import LargestGapDraws
-from calibrant.evaluation._resampled import AlongRay, Events
+from calibrant.evaluation._resampled import AlongRay, Events, Mean
 from calibrant.evaluation._rows import rows_of_events, rows_of_predictions
 from calibrant.evaluation._shape import Shape, ShapeName, shape_of
 from calibrant.evaluation._slow_draws import SweepDraws
 from calibrant.evaluation._weights import multinomial_weights
 from calibrant.measures._binned import as_counts, assign_bins
+from calibrant.measures._order import Ascending
 from calibrant.measures._sweep import monotone_bins
 
 N, CLASSES = 120, 4
@@ -150,6 +152,10 @@ def test_moving_to_the_observed_gaps_changes_nothing(name: str) -> None:
         patch.setattr(
             "calibrant.evaluation._resampled.shape_of",
             lambda confidence, gap, _: Shape(gap, gap, gap),
+        )
+        patch.setattr(
+            "calibrant.evaluation._class_draws.shape_in",
+            lambda bin_of, confidence, gap, weights: Shape(gap, gap, gap),
         )
         observed = rows_of_predictions(Predictions(logits, labels), ones, 15)[name].resampled
         observed = observed.own if isinstance(observed, SweepDraws) else observed
@@ -292,11 +298,72 @@ def test_the_size_of_a_block_does_not_change_what_a_row_does(
     whole = estimates(chosen, ones, draws=40, level=0.9, seed=0)
     monkeypatch.setattr(
         "calibrant.evaluation._estimates.multinomial_weights",
-        lambda weights, draws, seed: next(iter(multinomial_weights(weights, draws, seed))).split(7),
+        lambda *told: next(iter(multinomial_weights(*told))).split(7),
     )
     # To the last bit or nearly: matrix products of other shapes add in another order.
     for name, estimate in estimates(chosen, ones, draws=40, level=0.9, seed=0).items():
         assert astuple(estimate) == pytest.approx(astuple(whole[name]), rel=1e-12, abs=1e-15)
+
+
+def test_larger_blocks_hold_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = torch.rand(11, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    monkeypatch.setattr(_weights, "_AT_ONCE", 4 * 11)
+    small, large = (list(multinomial_weights(base, 23, 5, held)) for held in (0, 10 * 11 + 3))
+    assert [len(block) for block in small] == [4, 4, 4, 4, 4, 3]
+    assert [len(block) for block in large] == [10, 10, 3]
+    assert_close(torch.cat(large), torch.cat(small))
+    for block in (*small, *large):
+        assert_close((block / base).sum(dim=1), torch.full((len(block),), 11.0).double())
+
+
+def test_rows_by_class_order_each_class_once_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, labels = sample(tied=True)
+    ones = torch.ones(N).double()
+    rows = rows_of_predictions(Predictions(logits, labels), ones, 15)
+    chosen = {name: rows[name] for name in ("class_wise_ece", "marginal_ece")}
+    ordered = Mock(wraps=Ascending.of)
+    monkeypatch.setattr(Ascending, "of", ordered)
+    monkeypatch.setattr(_class_draws, "_SAMPLES", 2 * N)  # two classes at a time
+    estimates(chosen, ones, draws=40, level=0.9, seed=0)
+    tables = [call.args[0] for call in ordered.call_args_list if call.args[0].ndim == 2]
+    assert [len(table) for table in tables] == [2, 2]
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_rows_by_class_are_those_of_each_class_on_its_own(kind: torch.dtype) -> None:
+    """Against the bins of one class, which are written for any events; runs of few samples."""
+    rng = torch.Generator().manual_seed(2)
+    chances = (3 * torch.randn(70, 40, generator=rng)).softmax(dim=1).to(kind)
+    labels = torch.randint(40, (70,), generator=rng)
+    base = 0.5 + torch.rand(70, generator=rng, dtype=torch.float64)
+    rows = rows_of_predictions(
+        Predictions.from_probabilities(chances, labels, weights=base), base, 10
+    )
+    (weights,) = multinomial_weights(base, 6, seed=1)
+    scales = torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)
+    parts = [
+        Events.of(chances[:, j], (labels == j).to(kind), base) for j in range(chances.shape[1])
+    ]
+    for name, binned, reduce, norm in (
+        ("class_wise_ece", by_width, total_gap, 1),
+        ("marginal_ece", by_mass, l2_gap, 2),
+    ):
+        each = [BinnedDraws(events, binned(events, 10), reduce) for events in parts]
+        found = rows[name].resampled
+        assert isinstance(found, AlongRay)
+        for shape in ("expected", "sparse", "even"):
+            moved = torch.stack([one.moved(weights, scales, shape) ** norm for one in each])
+            truth = torch.stack([one.truth(scales, shape) ** norm for one in each])
+            slowly = (moved.mean(dim=0) ** (1 / norm), truth.mean(dim=0) ** (1 / norm))
+            quick = (found.moved(weights, scales, shape), found.truth(scales, shape))
+            for a, b in zip(quick, slowly, strict=True):
+                assert_close(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_a_mean_of_what_is_infinite_is_so_where_it_is_drawn() -> None:
+    endless = Mean(torch.tensor([1.0, 2.0, torch.inf], dtype=torch.float64))
+    weights = torch.tensor([[1.0, 2.0, 0.0], [1.0, 1.0, 1.0]], dtype=torch.float64)
+    assert_close(endless.draw(weights), torch.tensor([5 / 3, torch.inf], dtype=torch.float64))
 
 
 def test_where_zeros_would_be_too_many_rows_are_added_one_by_one(

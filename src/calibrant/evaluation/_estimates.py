@@ -39,14 +39,17 @@ def estimates(
         name: min(draws, max(row.resampled.most or draws, enough)) for name, row in rows.items()
     }
     kept: dict[str, list[Tensor]] = {name: [] for name in rows}
-    done = 0
-    for block in multinomial_weights(weights, draws, seed):
-        for name, row in rows.items():
-            left = limits[name] - done
-            if left > 0:
-                # The very block where it is used whole, so that rows can share totals of it.
-                kept[name].append(_of_block(row, block if left >= len(block) else block[:left]))
-        done += len(block)
+    for at_once in {row.resampled.at_once for row in rows.values()}:
+        some = {name: row for name, row in rows.items() if row.resampled.at_once == at_once}
+        most = max(limits[name] for name in some)
+        done = 0
+        for block in multinomial_weights(weights, most, seed, at_once):
+            # One tensor for all that use as much of it: rows can share what they make of it.
+            parts = {left: block[:left] for name in some if (left := limits[name] - done) > 0}
+            for name, row in some.items():
+                if limits[name] > done:
+                    kept[name].append(_of_block(row, parts[limits[name] - done]))
+            done += len(block)
     found = {}
     for name, row in rows.items():
         value, resamples = row.value().item(), torch.cat(kept[name])

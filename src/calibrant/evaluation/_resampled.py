@@ -60,6 +60,11 @@ class Resampled(ABC):
     most: int | None = None
     """No more draws than this, where a draw is slow."""
 
+    @property
+    def at_once(self) -> int:
+        """How many weights may be held at once, where a block is dear whatever its size."""
+        return 0
+
     @abstractmethod
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """The measure's own weighted form, row by row."""
@@ -135,6 +140,13 @@ class Mean(Resampled):
     values: Float[Tensor, " n"]
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
-        """One matrix product."""
+        """One matrix product; a sample that is not drawn adds nothing, however large it is."""
         total = weights.sum(dim=1)
-        return weights @ self.values / torch.where(total > 0, total, 1)
+        finite = self.values.isfinite()
+        if finite.all():
+            added = weights @ self.values
+        else:
+            drawn = weights[:, ~finite]
+            rest = torch.where(drawn > 0, drawn * self.values[~finite], 0)
+            added = weights @ torch.where(finite, self.values, 0) + rest.sum(dim=1)
+        return added / torch.where(total > 0, total, 1)

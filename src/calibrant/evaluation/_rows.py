@@ -24,7 +24,7 @@ from ..predictions import Predictions
 from ..scores import Score, accuracy, brier, nll
 from ._bin_totals import by_cell, by_mass, by_width
 from ._binned_draws import BinnedDraws, debiased_gap, l2_gap, total_gap
-from ._class_draws import OverClasses
+from ._class_draws import ClassTables, OverClasses
 from ._largest_draws import LargestGapDraws
 from ._ranking import auroc, risk_coverage_area
 from ._resampled import Events, Mean, Resampled
@@ -32,8 +32,9 @@ from ._running_draws import EsdDraws, KsDraws, MmceDraws, RankingDraws
 from ._slow_draws import LabelBinnedDraws, SmoothDraws, SweepDraws
 from ._uncertainty import avu, mean_entropy
 
-# Draws times samples times classes that are judged in a few seconds.
-_BY_CLASS = 2**27
+# Draws times samples times classes that are judged in a few seconds; and as how many samples the
+# bins of a class count.
+_BY_CLASS, _A_CLASS = 2**27, 2**9
 # Below this the ends of an interval are guesses.
 _FEWEST = 100
 
@@ -101,29 +102,21 @@ def _score(score: Score[[]], predictions: Predictions) -> Row:
 
 def _by_class(predictions: Predictions, weights: Tensor, bins: int) -> dict[str, Row]:
     classes, n = predictions.classes, len(predictions)
-    at_most = max(_FEWEST, _BY_CLASS // (n * classes))
-
-    def one(j: int) -> Events:
-        happened = (predictions.labels == j).to(predictions.probs.dtype)
-        return Events.of(predictions.probs[:, j], happened, weights)
-
-    def width(j: int) -> BinnedDraws:
-        return BinnedDraws(events := one(j), by_width(events, bins), total_gap)
-
-    def mass(j: int) -> BinnedDraws:
-        return BinnedDraws(events := one(j), by_mass(events, bins), l2_gap)
-
+    at_most = max(_FEWEST, _BY_CLASS // (classes * (n + _A_CLASS)))
+    tables = ClassTables(predictions, weights, bins)
     top = Events.of(predictions.confidence, predictions.correct, weights)
     bin_of = assign_bins(predictions.confidence, bins=bins, binning="width")
-    cells = by_cell(top, predictions.predicted * bins + bin_of, classes * bins)
+    # Of many classes most are never predicted, and of their bins most are empty.
+    filled, cell = (predictions.predicted * bins + bin_of).unique(return_inverse=True)
+    cells = by_cell(top, cell, len(filled))
     criteria: dict[str, tuple[Criterion, Resampled]] = {
         "class_wise_ece": (
             class_wise(partial(ece, bins=bins)),
-            OverClasses(classes, width, 1, at_most),
+            OverClasses(tables, "width", at_most),
         ),
         "marginal_ece": (
             class_wise(partial(ece, bins=bins, norm=2, binning="mass"), norm=2),
-            OverClasses(classes, mass, 2, at_most),
+            OverClasses(tables, "mass", at_most),
         ),
         "per_class_ece": (
             per_class(partial(ece, bins=bins)),

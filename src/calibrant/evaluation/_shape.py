@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ..measures._binned import assign_bins
 
 # Bins of equal mass in which the gaps are compared with their own noise.
-_BINS = 15
+SHAPE_BINS = 15
 
 ShapeName = Literal["expected", "sparse", "even"]
 
@@ -18,15 +18,17 @@ ShapeName = Literal["expected", "sparse", "even"]
 class Shape(NamedTuple):
     """Gaps that the truth may have at each sample's confidence, each up to a factor.
 
+    Of one sample of events, or of many on leading axes.
+
     - `expected`: as much of the gaps as is more than chance, with a mean of at least one standard
       error: a truth of one sign is the hardest to tell from none, so it is never ruled out.
     - `sparse`: in as few bins as leave no more of the gaps unexplained than noise would.
     - `even`: in every bin as many standard errors, to the side that is expected there.
     """
 
-    expected: Float[Tensor, " n"]
-    sparse: Float[Tensor, " n"]
-    even: Float[Tensor, " n"]
+    expected: Float[Tensor, "*many n"]
+    sparse: Float[Tensor, "*many n"]
+    even: Float[Tensor, "*many n"]
 
 
 def shape_of(
@@ -45,17 +47,27 @@ def shape_of(
     >>> shape_of(confidence, 0.3 - 0.2 * confidence, torch.ones(100)).expected[[0, -1]]
     tensor([0.3000, 0.1000], dtype=torch.float64)
     """
-    total = weights.sum().clamp(min=torch.finfo(gap.dtype).tiny)
-    share = weights / total
-    bins = _Bins(assign_bins(confidence, bins=_BINS, binning="mass", weights=share), share)
-    mean = (share * gap).sum()
-    centred = confidence - (share * confidence).sum()
-    spread = (share * centred.square()).sum()
+    bin_of = assign_bins(confidence, bins=SHAPE_BINS, binning="mass", weights=weights)
+    return shape_in(bin_of, confidence, gap, weights)
+
+
+def shape_in(
+    bin_of: Int[Tensor, "*many n"],
+    confidence: Float[Tensor, "*many n"],
+    gap: Float[Tensor, "*many n"],
+    weights: Float[Tensor, "*many n"],
+) -> Shape:
+    """The same where the bins of equal mass, `SHAPE_BINS` of them, are known."""
+    share = weights / _sum(weights).clamp(min=torch.finfo(gap.dtype).tiny)
+    bins = _Bins(bin_of, share)
+    mean = _sum(share * gap)
+    centred = confidence - _sum(share * confidence)
+    spread = _sum(share * centred.square())
     lever = share * centred / torch.where(spread > 0, spread, 1)
-    slope = (lever * gap).sum()
+    slope = _sum(lever * gap)
     rest = gap - mean - slope * centred
     # Standard errors from what is left: a line that explains everything has none.
-    mean_noise, slope_noise = (share * rest).square().sum(), (lever * rest).square().sum()
+    mean_noise, slope_noise = _sum((share * rest).square()), _sum((lever * rest).square())
     far = torch.where(mean < 0, -1, 1) * torch.maximum(mean.abs(), mean_noise.sqrt())
     sloping = _beyond_chance(slope.square(), slope_noise) * slope * centred
     expected = far + sloping + _real_part(rest, bins) * rest
@@ -63,36 +75,43 @@ def shape_of(
     errors = torch.where(noise > 0, bins.sums(gap) / torch.where(noise > 0, noise, 1), 0)
     unit = noise / torch.where(bins.mass > 0, bins.mass, 1)
     side = torch.where(bins.sums(expected) < 0, -1, 1)
-    filled = (noise > 0).sum().clamp(min=1)
-    size = (errors.square().sum() / filled).sqrt().clamp(min=1)
-    return Shape(expected, (_sparse(errors, filled) * unit)[bins.of], (side * size * unit)[bins.of])
+    filled = _sum(noise > 0).clamp(min=1)
+    size = (_sum(errors.square()) / filled).sqrt().clamp(min=1)
+    sparse, even = _sparse(errors, filled) * unit, side * size * unit
+    return Shape(expected, sparse.gather(-1, bins.of), even.gather(-1, bins.of))
 
 
 @dataclass(frozen=True)
 class _Bins:
     """The bin of each sample, and what each counts of the whole."""
 
-    of: Int[Tensor, " n"]
-    share: Float[Tensor, " n"]
+    of: Int[Tensor, "*many n"]
+    share: Float[Tensor, "*many n"]
 
     @property
-    def mass(self) -> Float[Tensor, " bins"]:
+    def mass(self) -> Float[Tensor, "*many bins"]:
         return self.sums(torch.ones_like(self.share))
 
-    def sums(self, x: Tensor, power: int = 1) -> Float[Tensor, " bins"]:
+    def sums(self, x: Tensor, power: int = 1) -> Float[Tensor, "*many bins"]:
         """In each bin the sum of x, by shares or by a power of them."""
-        empty = torch.zeros(_BINS, dtype=x.dtype, device=x.device)
-        return empty.index_add(0, self.of, self.share**power * x)
+        empty = x.new_zeros(*x.shape[:-1], SHAPE_BINS)
+        return empty.scatter_add(-1, self.of, self.share**power * x)
 
 
-def _noise(confidence: Tensor, gap: Tensor, bins: _Bins) -> Float[Tensor, " bins"]:
+def _sum(x: Tensor) -> Shaped[Tensor, "*many 1"]:
+    return x.sum(dim=-1, keepdim=True)
+
+
+def _noise(confidence: Tensor, gap: Tensor, bins: _Bins) -> Float[Tensor, "*many bins"]:
     """The standard error of the gap of each bin."""
     # A bin that was never wrong may be wrong as often as it says.
     likely = (confidence * (1 - confidence)).clamp(min=0)
     return torch.maximum(bins.sums(gap.square(), 2), bins.sums(likely, 2)).sqrt()
 
 
-def _sparse(errors: Float[Tensor, " bins"], filled: Int[Tensor, ""]) -> Float[Tensor, " bins"]:
+def _sparse(
+    errors: Float[Tensor, "*many bins"], filled: Int[Tensor, "*many 1"]
+) -> Float[Tensor, "*many bins"]:
     r"""Gaps, in standard errors, less a threshold; those below it are left out.
 
     What is taken off, $\sum_b \min(|z_b|, t)^2$, is as much as noise alone may come to: one for
@@ -102,25 +121,27 @@ def _sparse(errors: Float[Tensor, " bins"], filled: Int[Tensor, ""]) -> Float[Te
     Morozov, "On the solution of functional equations by the method of regularization", 1966.
     """
     size, chance = errors.abs(), filled + (2 * filled).sqrt()
-    ascending = size.sort().values
-    below = ascending.square().cumsum(0)
-    above = torch.arange(len(size), device=size.device).flip(0)
+    ascending = size.sort(dim=-1).values
+    below = ascending.square().cumsum(-1)
+    above = torch.arange(SHAPE_BINS, device=size.device).flip(0)
     # With the threshold at each size in turn: once it is too high, it stays so.
-    fitting = (below + above * ascending.square() <= chance).sum()
-    taken, left = torch.nn.functional.pad(below, (1, 0))[fitting], len(size) - fitting
+    fitting = _sum(below + above * ascending.square() <= chance)
+    taken = torch.nn.functional.pad(below, (1, 0)).gather(-1, fitting)
+    left = SHAPE_BINS - fitting
     threshold = ((chance - taken) / left.clamp(min=1)).sqrt()
-    threshold = torch.where(left > 0, threshold, ascending[-2])
+    threshold = torch.where(left > 0, threshold, ascending[..., -2:-1])
     kept = errors.sign() * (size - threshold).clamp(min=0)
-    largest = kept.abs().max()
-    return kept * torch.where(largest > 0, size.max() / torch.where(largest > 0, largest, 1), 0)
+    largest = kept.abs().amax(dim=-1, keepdim=True)
+    stretch = ascending[..., -1:] / torch.where(largest > 0, largest, 1)
+    return kept * torch.where(largest > 0, stretch, 0)
 
 
 def _real_part(rest: Tensor, bins: _Bins) -> Tensor:
     """How much of the residual gaps is more than chance."""
     sums, noise = bins.sums(rest), bins.sums(rest.square(), 2)
     filled = noise > 0
-    chi_square = (sums.square() / torch.where(filled, noise, 1)).sum()
-    return _beyond_chance(chi_square, (filled.sum() - 2).clamp(min=0).to(rest.dtype))
+    chi_square = _sum(sums.square() / torch.where(filled, noise, 1))
+    return _beyond_chance(chi_square, (_sum(filled) - 2).clamp(min=0).to(rest.dtype))
 
 
 def _beyond_chance(square: Tensor, noise: Tensor) -> Tensor:

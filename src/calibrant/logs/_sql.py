@@ -1,6 +1,5 @@
 """A prediction log measured where it lies: a database adds up, and only the summary moves."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -11,6 +10,7 @@ from ..evaluation import Summary
 from . import _sql_rows as rows_of
 from ._columns import Columns, choose
 from ._sql_checks import as_truth, check_numbers
+from ._sql_engines import readable_by_its_engine
 from ._sql_files import unreadable
 from ._sql_parts import add_cells, add_marginals, add_predicted
 from ._sql_refusals import FILE, NUMBER, refuse, telling
@@ -65,20 +65,8 @@ def summarise_table(
             f"table must be an Ibis table or the path of a Parquet file; got "
             f"{type(table).__name__}. For a data frame pass ibis.memtable(frame)."
         )
-    try:
+    with readable_by_its_engine():
         return _summarise(ibis, table, "the table", asked, bins, cells)
-    except _failures() as reason:
-        raise ValueError(
-            "table must be one that its engine can read to the end; DuckDB could not. Look at "
-            "table.execute(), which fails alike: a file may be gone or damaged, or a value not "
-            "fit the type it is cast to."
-        ) from reason
-
-
-def _failures() -> tuple[type[Exception], ...]:
-    """What DuckDB raises, where somebody has imported it."""
-    duckdb = sys.modules.get("duckdb")
-    return () if duckdb is None else (duckdb.Error,)
 
 
 def _ibis() -> Any:

@@ -189,11 +189,22 @@ def assign_bins(
         bin_of_place = rank * bins // max(len(fixed), 1)
     else:
         weight = weights.detach()[ascending.source].to(widest(fixed.device))
-        lighter = (weight.cumsum(0) - weight)[rank]
-        share = lighter * bins / _total(weight.sum())
-        # A sum that rounding leaves just short of a border is on it.
-        bin_of_place = (share + 1e-9).floor().long().clamp(max=bins - 1)
+        bin_of_place = equal_mass(weight, rank, bins)
     return ascending.unsort(bin_of_place)
+
+
+def equal_mass(
+    weight: Float[Tensor, "*many n"], rank: Int[Tensor, "*many n"], bins: int
+) -> Int[Tensor, "*many n"]:
+    """The bin of each place of an order: what counts before the first that ties with it.
+
+    >>> equal_mass(torch.tensor([1.0, 1.0, 1.0, 1.0]), torch.tensor([0, 1, 1, 3]), 2)
+    tensor([0, 0, 0, 1])
+    """
+    lighter = (weight.cumsum(-1) - weight).gather(-1, rank)
+    share = lighter * bins / _total(weight.sum(-1, keepdim=True))
+    # A sum that rounding leaves just short of a border is on it.
+    return (share + 1e-9).floor().long().clamp(max=bins - 1)
 
 
 def width_edges(bins: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " inner"]:

@@ -16,52 +16,52 @@ _MANY = 2**10
 
 @dataclass(frozen=True)
 class Ascending:
-    """The order of a vector: where each place was filled from, and the ends of its ties."""
+    """The order of a vector, or of each of many: whence places were filled, and ends of ties."""
 
-    values: Float[Tensor, " n"]
-    source: Int[Tensor, " n"]
+    values: Float[Tensor, "*many n"]
+    source: Int[Tensor, "*many n"]
 
     @staticmethod
-    def of(x: Float[Tensor, " n"]) -> "Ascending":
+    def of(x: Float[Tensor, "*many n"]) -> "Ascending":
         """Sort, off the graph: an order has no gradient."""
         fixed = x.detach()
-        if len(fixed) >= _MANY and in_numpy(fixed):
+        if fixed.shape[-1] >= _MANY and in_numpy(fixed):
             numbers = fixed.numpy(force=True)
-            source = np.argsort(numbers)
-            return Ascending(torch.from_numpy(numbers[source]), torch.from_numpy(source))
+            source = torch.from_numpy(np.argsort(numbers))
+            return Ascending(fixed.gather(-1, source), source)
         return Ascending(*fixed.sort())
 
     @property
-    def first_tied(self) -> Int[Tensor, " n"]:
+    def first_tied(self) -> Int[Tensor, "*many n"]:
         """For each place, the first place that holds the same value."""
         if self._few:
             # A NaN sorts last and is found nowhere; it must not be looked up beyond the end.
-            last = max(len(self.values) - 1, 0)
+            last = max(self.values.shape[-1] - 1, 0)
             return torch.searchsorted(self.values, self.values).clamp(max=last)
-        starts = torch.cat([self._steps.new_ones(1), self._steps])
-        return (self._places * starts).cummax(0).values
+        starts = torch.nn.functional.pad(self._steps, (1, 0), value=True)
+        return (self._places * starts).cummax(-1).values
 
     @property
-    def last_tied(self) -> Int[Tensor, " n"]:
+    def last_tied(self) -> Int[Tensor, "*many n"]:
         """For each place, the last place that holds the same value."""
         if self._few:
             return torch.searchsorted(self.values, self.values, right=True) - 1
-        ends = torch.cat([self._steps, self._steps.new_ones(1)])
-        last = torch.where(ends, self._places, len(self.values))
-        return last.flip(0).cummin(0).values.flip(0)
+        ends = torch.nn.functional.pad(self._steps, (0, 1), value=True)
+        last = torch.where(ends, self._places, self.values.shape[-1])
+        return last.flip(-1).cummin(-1).values.flip(-1)
 
     @property
     def _few(self) -> bool:
-        return len(self.values) < _MANY or self.values.device.type != "cpu"
+        return self.values.shape[-1] < _MANY or self.values.device.type != "cpu"
 
     @property
-    def _steps(self) -> Bool[Tensor, " steps"]:
-        return self.values[1:] != self.values[:-1]
+    def _steps(self) -> Bool[Tensor, "*many steps"]:
+        return self.values[..., 1:] != self.values[..., :-1]
 
     @property
     def _places(self) -> Int[Tensor, " n"]:
-        return torch.arange(len(self.values), device=self.values.device)
+        return torch.arange(self.values.shape[-1], device=self.values.device)
 
-    def unsort(self, x: Shaped[Tensor, " n"]) -> Shaped[Tensor, " n"]:
+    def unsort(self, x: Shaped[Tensor, "*many n"]) -> Shaped[Tensor, "*many n"]:
         """Put what stands in ascending order back where it came from."""
-        return torch.empty_like(x).scatter(0, self.source, x)
+        return torch.empty_like(x).scatter(-1, self.source, x)
