@@ -366,6 +366,33 @@ def test_means_of_long_columns_are_taken_by_parts(
     assert sizes == {200, 6}
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+def test_parts_of_long_columns_have_the_statistics_of_the_whole(
+    dtype: torch.dtype, known: bool, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibrant.predictions._of_chances._PART", 7)
+    chance, labels = chances(dtype, rng)
+    chance[50], labels[50] = torch.finfo(dtype).tiny / 4, 1  # smaller than any normal number
+    both = torch.stack([chance, chance], dim=1)[:, 1]  # numbers that lie apart
+    whole, told = (Predictions.from_probabilities(both, labels) for _ in range(2))
+    names = ("squared_error", "true_prob", "true_log_prob", "confidence")
+    if known:
+        _ = told.true_prob
+    parts: list[Tensor] = []
+
+    def together(predictions: Predictions) -> Tensor:
+        statistics = [getattr(predictions, name) for name in names]
+        parts.append(torch.stack(statistics, dim=1))
+        return parts[-1].sum(dim=1)
+
+    found = told.mean_of(together, row_by_row=True)
+    expected = torch.stack([getattr(whole, name) for name in names], dim=1)
+    assert [len(part) for part in parts] == 28 * [7] + [4]
+    assert_close(torch.cat(parts), expected, rtol=0, atol=0)
+    assert_close(found, expected.sum(dim=1).double().mean().to(found.dtype))
+
+
 def test_a_score_of_ones_own_sees_the_whole_batch(
     rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._checks import check_chances, check_labels, check_table, check_weights
+from .._checks import HALF, check_chances, check_labels, check_table, check_weights
 from .._tables import (
     PART,
     WORTH_IT,
@@ -153,11 +153,18 @@ class OfChances(OfProbabilities):
         short = not row_by_row or self.weights is not None or n <= _PART
         if short or not unrecorded(self._given):
             return super().mean_of(per_sample, share=share)
-        total = 0.0
-        for start in range(0, n, _PART):
-            total += _sum(per_sample(self._some(slice(start, start + _PART), None)))
+        total = sum(_sum(per_sample(some)) for some in self._in_parts())
         dtype = torch.float64 if share else self.dtype
         return torch.tensor(total / n, dtype=dtype, device=self._given.device)
+
+    def _in_parts(self) -> Iterator[Predictions]:
+        """Some samples after others, each to be left when the next are asked for."""
+        if self._derived or not (in_numpy(self._given) and unrecorded(self.labels)):
+            parts = (slice(start, start + _PART) for start in range(0, len(self), _PART))
+            return (self._some(part, None) for part in parts)
+        from ._stretches import stretches  # imported here, since they are of chances themselves
+
+        return stretches(self._given.detach(), self.labels, _PART)
 
     @property
     def _chance(self) -> Tensor:
@@ -187,7 +194,7 @@ def _sum(values: Tensor) -> float:
 
     A number: between large temporaries a tensor would keep their room from being reused.
     """
-    wide = values.to(torch.promote_types(values.dtype, torch.float32))
+    wide = values.float() if values.dtype in HALF else values
     return float(np.add.reduce(wide.numpy(force=True), dtype=np.float64))
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from .._checks import widest
-from .._tables import in_numpy
+from .._tables import Vector, in_numpy
 
 # Numbers whose logarithms one thread has found before others are awake.
 _FEW = 2**17
@@ -23,12 +23,19 @@ def log_of(probabilities: Tensor, *, in_place: bool = False) -> Tensor:
 
     - `in_place`: whether nobody else has these probabilities, so that they may be overwritten.
     """
-    smallest = torch.finfo(probabilities.dtype).tiny
     if probabilities.numel() <= _FEW and in_numpy(probabilities):
         given = probabilities.numpy(force=True)
-        positive = np.maximum(given, smallest, out=given if in_place else None)
-        return torch.from_numpy(np.log(positive, out=positive))
-    return probabilities.clamp(min=smallest).log()
+        return torch.from_numpy(log_of_numbers(given, out=given if in_place else None))
+    return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+
+
+def log_of_numbers(given: Vector, *, out: Vector | None) -> Vector:
+    """The same as NumPy has it."""
+    smallest = np.finfo(given.dtype).tiny
+    # To ask whether any is that small takes less than to compare and write each.
+    if np.minimum.reduce(given, None, initial=smallest) < smallest:
+        given = np.maximum(given, smallest, out=out)
+    return np.log(given, out=out)
 
 
 def is_class(index: Tensor, classes: int, dtype: torch.dtype) -> Tensor:
