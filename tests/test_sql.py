@@ -1,8 +1,10 @@
 """The summary of a table, computed by a database, is the summary in memory."""
 
+import gc
 import re
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -436,6 +438,33 @@ def test_a_table_that_duckdb_cannot_read_gets_a_sentence(tmp_path: Path) -> None
         summarise_table(table)
     assert isinstance(refused.value.__cause__, duckdb.Error)
     connection.disconnect()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves sockets to the collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("case", ["gone", "damaged", "does not fit", "view is gone"])
+def test_a_table_that_spark_cannot_read_gets_a_sentence_and_no_trace(
+    case: str, spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "log.parquet"
+    pq.write_table(pa.table(GOOD), file)
+    table, whole = spark.read_parquet(file), file.read_bytes()
+    match case:
+        case "gone":
+            file.unlink()
+        case "damaged":
+            file.write_bytes(whole[:4] + b"\xff" * 56 + whole[60:])
+        case "does not fit":
+            table = table.mutate(label=ibis.literal("one").cast("int64"))
+        case "view is gone":
+            spark._session.catalog.dropTempView(table.get_name())
+    capfd.readouterr()  # what Spark says when it starts
+    with pytest.raises(ValueError, match=r"can read to the end; Spark could not\.") as refused:
+        summarise_table(table)
+    shown = "".join(traceback.format_exception(refused.value)) + "".join(capfd.readouterr())
+    assert not re.search(r"java|org\.apache|Py4J|SQLSTATE", shown)
+    del refused  # which holds the socket of the failed query, that is warned of here
+    gc.collect()
 
 
 def test_engines_are_imported_only_when_used() -> None:
