@@ -167,7 +167,9 @@ def test_an_edge_belongs_to_the_bin_below_it(bins: int, dtype: torch.dtype) -> N
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 15, 20, 33, 100, 999, 4_096, MOST_BINS, 2**22])
+@pytest.mark.parametrize(
+    "bins", [1, 2, 3, 7, 10, 13, 15, 20, 25, 33, 100, 999, 4_096, MOST_BINS, 2**22]
+)
 def test_bins_by_arithmetic_are_those_of_a_search(
     bins: int, dtype: torch.dtype, rng: torch.Generator
 ) -> None:

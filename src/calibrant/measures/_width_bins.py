@@ -29,7 +29,7 @@ def width_bins(confidence: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
     for start in range(0, len(given), PART):
         part = given[start : start + PART]
         bin_of = _bin_of(part, bins, *room[:, : len(part)], inside=all_up_to(1, part))
-        np.subtract(bin_of, 1, out=found[start : start + PART])
+        np.subtract(bin_of, bin_of > 0, out=found[start : start + PART])
     return torch.from_numpy(found)
 
 
@@ -42,7 +42,7 @@ def width_totals(
         gap.scatter_add_(0, cell, gaps)
         gaps[:] = 1 if weights is None else torch.from_numpy(weights)
         mass.scatter_add_(0, cell, gaps)
-    return mass.reshape(-1, bins).sum(dim=0), gap.reshape(-1, bins).sum(dim=0)
+    return torch.from_numpy(_of_bins(mass, bins)), torch.from_numpy(_of_bins(gap, bins))
 
 
 def width_error(events: Events, bins: int) -> float:
@@ -50,7 +50,7 @@ def width_error(events: Events, bins: int) -> float:
     gap = _empty(bins)
     for cell, gaps, _ in _in_cells(events, bins):
         gap.scatter_add_(0, cell, gaps)
-    return float(np.abs(gap.numpy().reshape(-1, bins).sum(axis=0)).sum() / len(events))
+    return float(np.abs(_of_bins(gap, bins)).sum() / len(events))
 
 
 def _in_cells(events: Events, bins: int) -> Iterator[tuple[Tensor, Tensor, Vector | None]]:
@@ -79,7 +79,14 @@ def _in_cells(events: Events, bins: int) -> Iterator[tuple[Tensor, Tensor, Vecto
 
 
 def _empty(bins: int) -> Float[Tensor, " sums"]:
-    return torch.from_numpy(np.zeros(_lanes(bins) * bins))
+    return torch.from_numpy(np.zeros(_lanes(bins) * (bins + 1)))
+
+
+def _of_bins(sums: Float[Tensor, " sums"], bins: int) -> Vector:
+    """Of each bin over all lanes; what is exactly zero was added up by itself."""
+    total: Vector = sums.numpy().reshape(-1, bins + 1).sum(axis=0)
+    total[1] += total[0]
+    return total[1:]
 
 
 def _lanes(bins: int) -> int:
@@ -88,27 +95,38 @@ def _lanes(bins: int) -> int:
 
 @lru_cache(maxsize=1)
 def _lane(bins: int) -> NDArray[np.int32]:
-    """Where the sums of each event begin, less one, since bins are counted from one."""
+    """Where the sums of each event begin."""
     lane: NDArray[np.int32] = np.arange(PART, dtype=np.int32) % np.int32(_lanes(bins))
-    return lane * np.int32(bins) - np.int32(1)
+    return lane * np.int32(bins + 1)
 
 
 @lru_cache(maxsize=8)
-def _scale(bins: int, kind: "np.dtype[Any]") -> tuple[np.floating, np.floating, np.floating]:
+def _scale(bins: int, kind: "np.dtype[Any]") -> tuple[np.floating, np.floating, np.floating | None]:
     """The number of bins, what a confidence is multiplied by instead, and what is near a border.
 
     It is multiplied by a little less, so that nothing is rounded up over the border it is on. What
     lies just above a border may then be left below it, by less than twice that little.
+
+    By some numbers of bins, 15 in single precision among them, numbers are multiplied without
+    leaving their bin. Then nothing is near a border. Since rounding keeps the order of products,
+    the border and the next number above it tell of all.
     """
     eps = float(np.finfo(kind).eps)
-    count, factor, near = bins, bins * (1 - 4 * eps), 8 * bins * eps
-    return kind.type(count), kind.type(factor), kind.type(near)
+    count, number = kind.type(bins), np.arange(1, bins + 1, dtype=kind)
+    border = number / count
+    above = np.nextafter(border, kind.type(2))
+    if (border * count <= number).all() and (above * count > number).all():
+        return count, count, None
+    factor, near = bins * (1 - 4 * eps), 8 * bins * eps
+    return count, kind.type(factor), kind.type(near)
 
 
 def _bin_of(
     confidence: Vector, bins: int, place: Vector, upper: Vector, *, inside: bool
 ) -> NDArray[np.int32]:
     """Bins from one, by arithmetic; where rounding may matter, a look at the border tells.
+
+    What is exactly zero belongs to the first, and is given none.
 
     - `place`, `upper`: room for as many numbers. What is found lies in the first.
     - `inside`: whether all are known to lie between 0 and 1. Others are in the bins at the ends,
@@ -120,10 +138,8 @@ def _bin_of(
     bin_of: NDArray[np.int32] = place.view(np.int32)[: len(confidence)]
     np.multiply(confidence, factor, out=place)
     np.ceil(place, out=upper)
-    np.subtract(upper, place, out=place)
-    sure = np.minimum.reduce(place) > near
+    sure = near is None or np.minimum.reduce(np.subtract(upper, place, out=place)) > near
     np.copyto(bin_of, upper, casting="unsafe")
-    if not sure:  # as nothing near a border is, nor zero
+    if not sure:  # as nothing near a border is
         bin_of += confidence > np.divide(upper, count, out=upper)  # the border as it rounds
-        np.maximum(bin_of, 1, out=bin_of)
     return bin_of
