@@ -33,7 +33,7 @@ def log_of_numbers(given: Vector, *, out: Vector | None) -> Vector:
     """The same as NumPy has it."""
     smallest = np.finfo(given.dtype).tiny
     # To ask whether any is that small takes less than to compare and write each.
-    if np.minimum.reduce(given, None, initial=smallest) < smallest:
+    if np.minimum.reduce(given, None, initial=smallest) != smallest:  # as NaN is not
         given = np.maximum(given, smallest, out=out)
     return np.log(given, out=out)
 
