@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import (
-    check_numbers,
+    all_up_to,
     check_probabilities,
     check_probability_table,
     check_sums,
@@ -16,6 +16,7 @@ from .._checks import (
     slack,
 )
 from ._blocks import in_numpy
+from ._parts import Vector
 from ._places import search, searched
 
 # Up to here all signs and sums of a table of probabilities are looked at; of larger ones, those
@@ -46,26 +47,42 @@ def largest_of_rows(
     n, classes = table.shape
     if classes < _NARROW and table.numel() <= _SMALL and in_numpy(table):
         return _largest_of_columns(table)
-    place = None
-    if classes >= _WIDE and searched(table):
-        largest = table.new_empty(n)
-        place = search(table, largest)
-    else:
-        largest = table.amax(dim=1)
-    if torch.compiler.is_compiling() or is_transformed(table):
-        return largest, None
     every = 1
     if table.numel() > _WHOLE:
         every = max(1, min(table.numel() // _LOOKED_AT, n // _LEAST_ROWS))
-    if place is None:
-        check_probabilities(table[::every])
-    else:  # NumPy has read it: nothing else is to be asked of it
-        check_numbers(table.numpy()[::every], table)
+    if classes >= _WIDE and searched(table):
+        numbers = table.numpy()
+        place, most = search(numbers)
+        largest = torch.from_numpy(most)
+        if not _are_plainly(numbers[::every], most, slack(table.dtype)):
+            _check(table, largest, every)
+        return largest, torch.from_numpy(place)
+    largest = table.amax(dim=1)
+    if not (torch.compiler.is_compiling() or is_transformed(table)):
+        _check(table, largest, every)
+    return largest, None
+
+
+def _check(table: Float[Tensor, "n classes"], largest: Float[Tensor, " n"], every: int) -> None:
+    """Some rows for their signs and sums, and all if a maximum cannot be that of chances."""
+    check_probabilities(table[::every])
     off = slack(table.dtype)
     low, high = extremes(largest)
-    if not (low >= (1 - off) / classes and high <= 1 + off):
+    if not (low >= (1 - off) / table.shape[1] and high <= 1 + off):
         check_probabilities(table)
-    return largest, place
+
+
+def _are_plainly(some: Vector, most: Vector, off: float) -> bool:
+    """Whether the least look at some rows, and at all maxima, finds nothing to check.
+
+    By few ways of NumPy, and none of torch: after a large table no way is in the cache, and to
+    fetch one takes longer than to go it.
+    """
+    inside = all_up_to(1, some) and all_up_to(1, most)
+    if not inside or np.minimum.reduce(most) < (1 - off) / some.shape[1]:
+        return False
+    sums = np.add.reduce(some, 1)
+    return bool(np.minimum.reduce(sums) >= 1 - off and np.maximum.reduce(sums) <= 1 + off)
 
 
 def _largest_of_columns(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from . import _blocks
-from ._blocks import WORTH_IT, blocks, in_numpy, side_by_side
+from ._blocks import WORTH_IT, in_numpy, side_by_side
 
 # Bytes that take longer to read than another thread takes to get a core.
 _WORTH_A_THREAD = 2**26
@@ -21,7 +21,9 @@ _ROWS = 2**14
 
 def first_largest(table: Float[Tensor, "n classes"]) -> Int[Tensor, " n"]:
     """The first of the largest entries of each row, as NumPy finds it, faster than torch."""
-    return search(table) if searched(table) else table.argmax(dim=1)
+    if not searched(table):
+        return table.argmax(dim=1)
+    return torch.from_numpy(search(table.detach().numpy())[0])
 
 
 def first_largest_of(
@@ -70,24 +72,22 @@ def is_first_largest(
 
 
 def search(
-    table: Float[Tensor, "n classes"], largest: Float[Tensor, " n"] | None = None
-) -> Int[Tensor, " n"]:
-    """The places, and `largest` filled with what is there while its row is in the cache."""
-    numbers = table.detach().numpy()
-    place = np.empty(len(numbers), dtype=np.int64)
-    entries = None if largest is None else largest.numpy()
-
-    parts = list(blocks(table, _SEARCHED))
-    starts = numbers.shape[1] * np.arange(parts[0].stop)
+    numbers: NDArray[np.floating],
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """The places, and what is there, taken while its row is in the cache."""
+    n, classes = numbers.shape
+    place, entries = np.empty(n, dtype=np.int64), np.empty(n, dtype=numbers.dtype)
+    at_once = max(1, _SEARCHED * _blocks.BLOCK_BYTES // (classes * numbers.itemsize))
+    parts = [slice(start, min(start + at_once, n)) for start in range(0, n, at_once)]
+    starts = classes * np.arange(parts[0].stop)
 
     def look(rows: slice) -> None:
         some, found = numbers[rows], place[rows]
         some.argmax(1, found)
-        if entries is not None:
-            _entries(some, found, starts, entries[rows])
+        _entries(some, found, starts, entries[rows])
 
     side_by_side(look, parts)
-    return torch.from_numpy(place)
+    return place, entries
 
 
 def searched(table: Tensor) -> bool:
