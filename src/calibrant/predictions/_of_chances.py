@@ -25,7 +25,7 @@ from ._rows import log_of
 
 # Some columns of this length stay in the cache together, and torch goes through one by itself: to
 # wake its threads takes longer, and much longer where cores are busy.
-_PART = 2**15
+_PART = 3 * 2**13
 
 
 class OfChances(OfProbabilities):

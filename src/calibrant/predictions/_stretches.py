@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import DTypeLike
 from torch import Tensor
 
 from .._tables import Vector
@@ -60,12 +61,15 @@ class Stretch(OfChances):
     def _away_from(self, label: int, name: str) -> Vector:
         """Whether a sample has this label, less its chance, in the room of a statistic."""
         chance = self._given.numpy()
-        if name not in self._room:
-            self._room[name] = np.empty_like(chance)
-        away = self._room[name][: len(chance)]
-        np.copyto(away, self.labels.numpy() == label)
+        away = self._room_of(name, chance.dtype)
+        np.copyto(away, np.equal(self.labels.numpy(), label, out=self._room_of("is", np.bool_)))
         away -= chance
         return away
+
+    def _room_of(self, name: str, dtype: DTypeLike) -> Vector:
+        if name not in self._room:
+            self._room[name] = np.empty(len(self), dtype)
+        return self._room[name][: len(self)]
 
 
 def stretches(given: Tensor, labels: Tensor, size: int) -> Iterator[Stretch]:
