@@ -324,6 +324,12 @@ def test_columns_are_known_by_name(
         (["logits", "logit_0", "logit_1"], {}, r"more than one column that may hold logits"),
         (["logit_0", "logit_2", "y"], {}, r"from 0 without a gap; .* but no logit_1"),
         (["logit_1", "logit_2", "y"], {}, r"but no logit_0"),
+        (
+            ["Logit_0", "logit_0", "logit_1", "y"],
+            {},
+            r"log must have one column for class 0; found Logit_0 and logit_0\. Name the columns",
+        ),
+        (["z0", "z1", "z_1", "y"], {"logits": "z"}, r"for class 1; found z1 and z_1\."),
         (["logits", "y", "y"], {}, r"must have one column called 'y'; found 2"),
         (["logits", "y"], {"labels": "Y"}, r"log has no column 'Y'; found logits, y\."),
         (["logits", "y"], {"weights": "w"}, r"log has no column 'w'"),
@@ -354,6 +360,7 @@ def test_a_column_in_doubt_gets_one_sentence(
         ("confidence,correct\n", r"log\.csv must hold at least one row; it has none"),
         ("confidence,correct\n0.5,1\n0.6\n", r"whole CSV file; .* Expected 2 columns, got 1"),
         ("confidence,correct\n0.5,1\n,1\n", r"'confidence' .* a value in every row; row 1 "),
+        ("confidence,correct\n0.5,1\n1.0000001,1\n", r"between 0 and 1; got 1\.0000001 in row 1"),
         ("confidence,correct\n0.5,1\n50,1\n", r"between 0 and 1; got 50 in row 1 .* divide by 100"),
         (
             "confidence,correct\n0.5,1\n0.5,2\n",
@@ -392,7 +399,7 @@ def test_a_bad_row_is_named(lines: str, sentence: str, tmp_path: Path) -> None:
             r"labels .* one number per row; got 2",
         ),
         ({"logits": [[1.0, 2], [1, 2]], "y": [[0], [1]]}, r"plain numbers; got a list of one in"),
-        ({"logits": [[1.0], [2.0]], "y": [0, 1]}, r"at least two classes; got 1"),
+        ({"logits": [[1.0], [2.0]], "y": [0, 1]}, r"at least two classes .* got lists of 1\."),
         ({"confidence": [0.5, 0.6, 0.7], "correct": [1, 0, None]}, r"row 2 \(counted from 0\)"),
     ],
 )

@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from importlib import import_module
@@ -259,3 +261,56 @@ def test_an_arrow_stream_of_other_columns_is_noticed(tmp_path: Path) -> None:
     write(sure=[0.5, 0.6], right=[0, 1])
     with pytest.raises(ValueError, match=r"log\.arrow must be a whole Arrow file; reading it fail"):
         log.read()
+
+
+def test_a_list_that_lies_beyond_its_numbers_is_noticed_and_does_not_end_the_process(
+    tmp_path: Path,
+) -> None:
+    """By a process of its own, since Arrow ends it where nobody has looked first."""
+    file = tmp_path / "log.feather"
+    rows = [[1.0, 2.0], [3.0, 1.0], [0.0, 5.0]]
+    feather.write_feather(
+        pa.table({"logits": rows, "label": [0, 1, 1]}), file, compression="uncompressed"
+    )
+    whole = file.read_bytes()
+    ends = np.array([0, 2, 4, 6], np.int32).tobytes()
+    assert whole.count(ends) == 1
+    file.write_bytes(whole.replace(ends, (np.array([0, 2, 4, 6], np.int32) + 2**24).tobytes()))
+    read = f"from calibrant.logs import open_log; open_log({str(file)!r}).read()"
+    run = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1
+    assert "ValueError: log.feather must be a whole Arrow file; reading it failed" in run.stderr
+
+
+def test_names_that_are_not_utf_8_are_noticed(tmp_path: Path) -> None:
+    table = pa.table({"confidence": [0.5, 0.6], "correct": [0, 1], "café": ["né", "né"]})
+    for name, write in (
+        ("log.feather", feather.write_feather),
+        ("log.parquet", parquet.write_table),
+    ):
+        write(table, tmp_path / name, compression="NONE" if "parquet" in name else "uncompressed")
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole.replace("né".encode(), b"n\xff\xff"))
+        with pytest.raises(ValueError, match=r"names in UTF-8; got bytes|must be a whole Arrow fi"):
+            open_log(tmp_path / name, groups="café").read()
+        (tmp_path / name).write_bytes(whole.replace("café".encode(), b"caf\xff\xff"))
+        with pytest.raises(
+            ValueError, match=rf"{name} must be a whole \w+ file; reading .* decode"
+        ):
+            open_log(tmp_path / name)
+
+
+@pytest.mark.parametrize("save", ["npz", "parquet"])
+def test_lists_of_one_number_and_missing_ones_are_named(save: str, tmp_path: Path) -> None:
+    file, one = tmp_path / f"log.{save}", np.array([[1.0], [2.0], [3.0]])
+    if save == "npz":
+        np.savez(file, logits=one, labels=[0, 1, 1])
+    else:
+        parquet.write_table(pa.table({"logits": list(one), "labels": [0, 1, 1]}), file)
+        parquet.write_table(
+            pa.table({"logits": [None, [1.0, 2.0]], "labels": [0, 1]}), tmp_path / "v.pq"
+        )
+        with pytest.raises(ValueError, match=r"'logits' of v\.pq must have a value .* row 0 "):
+            open_log(tmp_path / "v.pq")
+    with pytest.raises(ValueError, match=r"plain numbers for class 1 of two; got lists of 1\. Wri"):
+        open_log(file)

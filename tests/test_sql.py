@@ -258,6 +258,7 @@ nan, inf = float("nan"), float("inf")
             r"got values from -0.5 to 1.5",
         ),
         (EVENTS | {"confidence": [0.5, 90.0, 1.0]}, r"got 90 where outcome is 1, .* For percent"),
+        (EVENTS | {"confidence": [0.5, 1.0000001, 1]}, r"between 0 and 1; got 1\.0000001 where"),
         (EVENTS | {"confidence": [0.5, -0.1, 1.0]}, r"between 0 and 1; got -0.1 where"),
         (EVENTS | {"confidence": [0.5, nan, 1.0]}, r"confidence must hold numbers; got NaN"),
         (EVENTS | {"confidence": [None, 0.5, 1.0]}, r"must have a value in every row"),
@@ -269,6 +270,8 @@ nan, inf = float("nan"), float("inf")
             r"got minus infinity in every class where label is 1",
         ),
         ({"logits": [[1.0, 2.0], [1.0]], "label": [0, 1]}, r"'logits' must have one length"),
+        ({"logits": [[1.0], [2.0]], "label": [0, 1]}, r"at least two classes; got 1\. Pass single"),
+        ({"logits": [None, [1.0, 2.0]], "label": [0, 1]}, r"got none in 'logits\[0\]' where label"),
         (
             {"logits": [[1.0, 2.0], [1.0, 2.0, 3.0]], "label": [0, 1]},
             r"another than that of the first where label is 1",
@@ -371,6 +374,8 @@ def test_bad_tables_get_one_sentence(tmp_path: Path) -> None:
         summarise_table(as_table(EVENTS | {"outcome": ["yes", "no", "no"]}))
     with pytest.raises(TypeError, match=r"confidence must be numbers; got confidence of type str"):
         summarise_table(as_table(EVENTS | {"confidence": ["high", "low", "low"]}))
+    with pytest.raises(TypeError, match=r"confidence must be numbers; .* a type that holds no val"):
+        summarise_table(as_table(EVENTS | {"confidence": [None, None, None]}))
     with pytest.raises(TypeError, match=r"an Ibis table or the path .* got dict. For a data frame"):
         summarise_table(GOOD)
 

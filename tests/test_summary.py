@@ -255,6 +255,22 @@ def test_bins_and_cells_must_be_whole_numbers(name: str, value: Any) -> None:
         Summary(2, **{name: value})
 
 
+@pytest.mark.parametrize(
+    ("classes", "sizes", "taken"),
+    [
+        (3, {"bins": 10**9}, "1,000,000,000 bins and 8,192 cells of 3 classes take 23,000,040,960"),
+        (None, {"cells": 10**10}, "15 bins and 10,000,000,000 cells take 50,000,000,075"),
+        (100_000, {"bins": 1_000}, "1,000 bins and 8,192 cells of 100,000 classes take 600,045,9"),
+    ],
+)
+def test_a_summary_that_is_not_small_is_refused(
+    classes: int | None, sizes: dict[str, int], taken: str
+) -> None:
+    with pytest.raises(ValueError, match=f"must hold at most 134,217,728 numbers; {taken}"):
+        Summary(classes, **sizes)
+    assert Summary(50_000, bins=20, cells=64).bins == 20
+
+
 @pytest.mark.usefixtures("unchecked_types")
 def test_numbers_of_numpy_are_numbers() -> None:
     summary = Summary(np.int64(3), bins=np.int32(5), cells=np.uint8(9))  # type: ignore[arg-type]

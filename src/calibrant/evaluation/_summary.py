@@ -14,7 +14,7 @@ from . import _inputs as inputs
 from ._as_predictions import check_confidences
 from ._cells import Bounded, Cells
 from ._inputs import Numbers
-from ._summary_inputs import check_addable, check_mergeable, check_sizes
+from ._summary_inputs import check_addable, check_fits, check_mergeable, check_sizes
 from ._table import counted
 
 # Cells are of equal width in log-odds, up to where a float32 confidence becomes exactly one.
@@ -54,6 +54,7 @@ class Summary:
         check_sizes(classes, bins, cells)
         self.classes = classes = None if classes is None else int(classes)
         self.bins, self.cells = bins, cells = int(bins), int(cells)
+        check_fits(classes, bins, cells)
         grid = torch.linspace(-_SUREST, _SUREST, cells, dtype=torch.float64).sigmoid()
         bin_edges = torch.arange(1, bins, dtype=torch.float64) / bins
         # Every cell lies within one bin, so that bins are sums of cells.

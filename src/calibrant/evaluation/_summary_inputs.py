@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from ._summary import Summary
 
 
+# Of eight bytes each: a gigabyte.
+_MOST_NUMBERS = 2**27
+
+
 def check_sizes(classes: object, bins: object, cells: object) -> None:
     """Whole numbers; no classes for events."""
     if classes is not None and not _is_whole(classes, at_least=2):
@@ -21,6 +25,16 @@ def check_sizes(classes: object, bins: object, cells: object) -> None:
             raise ValueError(
                 f"{name} must be a whole number, at least 1; got {value!r}. Usual is {usual}."
             )
+
+
+def check_fits(classes: int | None, bins: int, cells: int) -> None:
+    """A summary is small whatever it has seen, so that it cannot have any number of bins."""
+    numbers = 5 * (cells + bins) + 2 * 3 * (classes or 0) * bins
+    if numbers > _MOST_NUMBERS:
+        raise ValueError(
+            f"a summary must hold at most {_MOST_NUMBERS:,} numbers; {bins:,} bins and {cells:,} "
+            f"cells{f' of {classes:,} classes' if classes else ''} take {numbers:,}. Use fewer."
+        )
 
 
 def _is_whole(value: object, *, at_least: int) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _arrow_columns as column
-from ._table import Block, Table, arrow, broken
+from ._table import Block, Table, arrow, broken, void
 
 # Bytes of a column read ahead.
 _AHEAD = 2**20
@@ -54,7 +54,7 @@ class ArrowTable(Table):
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except (arrow("").ArrowException, OSError, KeyError) as reason:
+        except (arrow("").ArrowException, OSError, KeyError, UnicodeDecodeError) as reason:
             if isinstance(reason, FileNotFoundError | PermissionError):
                 raise
             raise broken(self.where, self.form, reason) from reason
@@ -69,8 +69,10 @@ class ArrowTable(Table):
         with self._readable():
             for batch in self._batches([name], None, 1):
                 for vector in batch.column(name)[:1].to_pylist():
-                    return len(vector or ())
-        return 0
+                    if vector is None:
+                        raise void(name, *self.place(0))
+                    return len(vector)
+        return None
 
 
 class ParquetTable(ArrowTable):
@@ -82,7 +84,7 @@ class ParquetTable(ArrowTable):
         self.path = path
         with self._readable(), self._open() as file:
             self._rows, self._schema = file.metadata.num_rows, file.schema_arrow
-        self.names = list(self._schema.names)
+            self.names = list(self._schema.names)
 
     def _open(self) -> Any:
         return arrow("parquet").ParquetFile(
@@ -113,7 +115,7 @@ class IpcTable(ArrowTable):
             self.is_file = file.read(6) == b"ARROW1"
         with self._readable(), arrow("").OSFile(str(path)) as source:
             self._schema = self._open(source, None).schema
-        self.names = list(self._schema.names)
+            self.names = list(self._schema.names)
 
     def _open(self, source: Any, wanted: Sequence[str] | None) -> Any:
         ipc = arrow("ipc")
@@ -133,7 +135,10 @@ class IpcTable(ArrowTable):
         # Read and not mapped: what has been read would stay mapped.
         with self._readable(), arrow("").OSFile(str(self.path)) as source:
             reader = self._open(source, wanted)
-            if self.is_file:
-                yield from (reader.get_batch(k) for k in range(reader.num_record_batches))
-            else:
-                yield from reader
+            some = (
+                map(reader.get_batch, range(reader.num_record_batches)) if self.is_file else reader
+            )
+            for batch in some:
+                # Lists that lie beyond their numbers would end the whole process.
+                batch.validate(full=True)
+                yield batch

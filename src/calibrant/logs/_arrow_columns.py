@@ -57,7 +57,10 @@ def names(column: Any, name: str, where: str, first: int) -> NDArray[Any]:
             column = column.cast(arrow("").string())
         except arrow("").ArrowInvalid as wrong:
             raise not_names(name, where) from wrong
-    found = np.array([str(group) for group in column.to_pylist()], dtype=str)
+    try:
+        found = np.array([str(group) for group in column.to_pylist()], dtype=str)
+    except UnicodeDecodeError as wrong:
+        raise not_names(name, where) from wrong
     nameless = found == ""
     if types.is_floating(kind):
         nameless |= np.isnan(column.to_numpy(zero_copy_only=False))

@@ -72,7 +72,8 @@ class CsvTable(ArrowTable):
             with super()._readable():
                 yield
         except ValueError as wrong:
-            if not isinstance(wrong, UnicodeDecodeError) and "invalid UTF8" not in str(wrong):
+            undecoded = isinstance(wrong.__cause__, UnicodeDecodeError)
+            if not undecoded and "invalid UTF8" not in str(wrong):
                 raise
             raise self._foreign_text("it has other bytes") from wrong
 

@@ -49,7 +49,10 @@ class PredictionLog:
 
     def _classes(self) -> int:
         columns = self.columns.forecast
-        return len(columns) if len(columns) > 1 else self._table.width(columns[0]) or 2
+        wide = len(columns) if len(columns) > 1 else self._table.width(columns[0])
+        if wide is not None and wide < 2:
+            raise Checked(self.columns, self._table.where, 0).too_few_classes(wide)
+        return wide or 2
 
     def _empty(self) -> ValueError:
         return ValueError(f"{self.path.name} must hold at least one row; it has none.")

@@ -84,9 +84,16 @@ class Names:
 
     def _numbered(self, stem: str) -> tuple[str, ...]:
         pattern = re.compile(rf"{re.escape(stem)}[_.]?(\d+)", re.IGNORECASE)
-        place = {int(hit[1]): hit[0] for name in self.found if (hit := pattern.fullmatch(name))}
+        hits = [hit for name in self.found if (hit := pattern.fullmatch(name))]
+        place = {int(hit[1]): hit[0] for hit in hits}
         if not place:
             return ()
+        for hit in hits:
+            if hit[0] != (other := place[int(hit[1])]):
+                raise ValueError(
+                    f"{self.where} must have one column for class {int(hit[1])}; found {hit[0]} "
+                    f"and {other}. Name the columns in order, one per class."
+                )
         missing = next((k for k in range(max(2, *place)) if k not in place), None)
         if missing is not None:
             raise ValueError(

@@ -135,7 +135,7 @@ def _rows(ibis: Any, table: Any, chosen: Columns, own: tuple[str, ...] = ()) -> 
     whole = ibis.literal(True)
     if chosen.kind != "confidence" and len(given) == 1 and given[0].type().is_array():
         (arrays,) = given
-        width = _width(table, arrays)
+        width = _width(table, arrays, chosen)
         whole = arrays.length() == width
         given = [arrays[j] for j in range(width)]
         names = tuple(f"{names[0]}[{j}]" for j in range(width))
@@ -164,6 +164,14 @@ def _rows(ibis: Any, table: Any, chosen: Columns, own: tuple[str, ...] = ()) -> 
     return replace(rows, names=names, own=own)
 
 
-def _width(table: Any, arrays: Any) -> int:
-    first = table.select(width=arrays.length()).limit(1).to_pyarrow()["width"].to_pylist()
-    return int(first[0] or 1) if first else 2
+def _width(table: Any, arrays: Any, chosen: Columns) -> int:
+    """The length of the first array that is there."""
+    lengths = table.filter(arrays.notnull()).select(width=arrays.length())
+    first = lengths.limit(1).to_pyarrow()["width"].to_pylist()
+    width = int(first[0]) if first else 2
+    if width < 2:
+        raise ValueError(
+            f"the arrays of {chosen.forecast[0]!r} must have a number for each of at least two "
+            f"classes; got {width}. Pass single numbers as a column of numbers."
+        )
+    return width

@@ -31,9 +31,14 @@ def check_numbers(given: Sequence[Any], chosen: Columns) -> None:
     for x in given:
         if not x.type().is_numeric():
             raise TypeError(
-                f"{chosen.kind} must be numbers; got {', '.join(chosen.forecast[:3])} of type "
-                f"{x.type()}. Name other columns, or cast these."
+                f"{chosen.kind} must be numbers; got {', '.join(chosen.forecast[:3])} of "
+                f"{_spoken(x.type())}. Name other columns, or cast these."
             )
+
+
+def _spoken(kind: Any) -> str:
+    """A type; that of a column without any value has a name in no other place than its engine."""
+    return "a type that holds no values" if kind.is_unknown() or kind.is_null() else f"type {kind}"
 
 
 def faults(rows: Rows, table: Any, chosen: Columns) -> Any:

@@ -11,6 +11,7 @@ from .._text import short, shown
 from ._columns import Columns
 from ._sql_checks import is_nan, is_normed
 from ._sql_rows import Rows
+from ._values import near
 
 # Where DuckDB says a row of a Parquet file lies.
 FILE, NUMBER = "filename", "file_row_number"
@@ -147,7 +148,7 @@ def _sentence(fault: str, bad: Bad, where: str) -> str:
         )
     if classes is None:
         return (
-            f"confidence must lie between 0 and 1; got {bad.given[0]:.3g} {bad.place}. For "
+            f"confidence must lie between 0 and 1; got {near(bad.given[0])} {bad.place}. For "
             "percentages divide by 100; for log-odds take the sigmoid."
         )
     low, high, total = min(bad.given), max(bad.given), sum(bad.given)

@@ -31,11 +31,16 @@ class Checked:
             lowest = torch.zeros_like(x) if kind == "logits" else 1 - x
             x = torch.stack([lowest, x], dim=1)
         if x.shape[1] < 2:
-            raise ValueError(
-                f"{self._where(kind)} must have a number for each of at least two classes; "
-                f"got {x.shape[1]}."
-            )
+            raise self.too_few_classes(x.shape[1])
         return self._logits(x) if kind == "logits" else self._probabilities(x)
+
+    def too_few_classes(self, wide: int) -> ValueError:
+        """The sentence for rows of fewer numbers than there can be classes."""
+        return ValueError(
+            f"{self._where(self.columns.kind)} must have a number for each of at least two classes "
+            f"in every row, or be plain numbers for class 1 of two; got lists of {wide}. Write "
+            "single numbers with the shape (rows,)."
+        )
 
     def _logits(self, x: Tensor) -> Tensor:
         endless = (x == torch.inf).any(dim=1) | (x == -torch.inf).all(dim=1)
@@ -92,7 +97,7 @@ class Checked:
         if x.ndim != 1 and x.shape[1] == 1:
             raise ValueError(
                 f"{self._where(role)} must hold plain numbers; got a list of one in every row. "
-                "Write them with the shape (rows,), for instance labels.squeeze(1)."
+                f"Write them with the shape (rows,), for instance {role}.squeeze(1)."
             )
         if x.ndim != 1:
             raise ValueError(
@@ -134,4 +139,14 @@ def _is_one_of(x: Tensor, classes: int) -> Tensor:
 
 
 def _shown(values: Tensor) -> Callable[[int], str]:
-    return lambda row: f"{values[row].item():.6g}"
+    return lambda row: near(values[row].item())
+
+
+def near(number: float) -> str:
+    """Six digits; all of them where six would be zero or one, and the number is not.
+
+    >>> near(0.123456789), near(1.0), near(1.0000001)
+    ('0.123457', '1', '1.0000001')
+    """
+    text = f"{number:.6g}"
+    return text if float(text) == number or float(text) not in (0, 1) else repr(number)
