@@ -239,7 +239,9 @@ def test_weights_leave_no_tests_and_a_long_weighted_file_asks(
 ) -> None:
     asked = ["evaluate", str(told[0]), "--weights", "w", "--draws", "39"]
     assert main(asked) == 0
-    assert "No tests: they are for samples that count alike." in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "No tests: they are for rows that count alike. Intervals count the weights" in said
+    assert max(map(len, said.splitlines())) <= 80
     monkeypatch.setattr(_evaluate, "MOST_ROWS", 50)
     assert main(asked) == 2
     assert "add --no-stream" in capsys.readouterr().err

@@ -83,7 +83,7 @@ def test_a_difference_above_its_limit_is_exit_code_one(
         ("classes", r"must hold the same samples and classes; got 150 by 3 and 150 by 4"),
         ("events", r"old\.npz must have logits or probabilities and labels"),
         ("criterion", r"criterion must be one of .*; got 'joy'"),
-        ("draws", r"draws must be at least 1"),
+        ("draws", r"draws must be a whole number, at least 1"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

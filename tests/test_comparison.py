@@ -84,6 +84,8 @@ def test_criteria_without_names_are_refused(unchecked_types: None, rng: torch.Ge
     logits, labels = world(50, rng)
     with pytest.raises(TypeError, match=r"criteria must be a dictionary .* got list\. Pass"):
         compare(logits, logits, labels, criteria=["ece"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"a criterion must be a function; got 'ece'\. For a name"):
+        compare(logits, logits, labels, criteria={"ece": "ece"})  # type: ignore[dict-item]
 
 
 @given(
@@ -276,8 +278,12 @@ def test_bad_comparisons_are_refused(rng: torch.Generator) -> None:
         compare(logits, logits[:8], labels)
     with pytest.raises(ValueError, match="at least 3 samples; got 2"):
         compare(logits[:2], logits[:2], labels[:2])
-    with pytest.raises(ValueError, match=r"draws must be at least 1 .* got 0 and 0\.95"):
+    with pytest.raises(ValueError, match=r"draws must be a whole number, at least 1; got 0"):
         compare(logits, logits, labels, draws=0)
+    with pytest.raises(ValueError, match=r"level must lie between 0 and 1; got 95"):
+        compare(logits, logits, labels, level=95)
+    with pytest.raises(ValueError, match=r"seed must be a whole number from 0 .* got -1"):
+        compare(logits, logits, labels, seed=-1)
     with pytest.raises(ValueError, match=r"first must be unnorm.* Pass probabilities=True"):
         compare(logits.softmax(1), logits.softmax(1), labels)
     with pytest.raises(ValueError, match=r"second must be unnorm.* or as_logits\(probabilities\)"):
@@ -310,6 +316,17 @@ def test_cohens_d_counts_pooled_standard_deviations() -> None:
     assert cohens_d(a, b) == pytest.approx(t * (1 / 4 + 1 / 3) ** 0.5)
     assert cohens_d([1.0, 1.0], [1.0, 1.0]) == 0
     assert cohens_d([2.0, 2.0], [1.0, 1.0]) == float("inf")
+    assert cohens_d([0.3] * 3, [0.1] * 3) == float("inf")  # though thirds of their sums are not
+
+
+def test_figures_that_do_not_vary_have_no_standard_error() -> None:
+    assert mean_and_sem([0.1] * 3)[1] == 0.0
+
+
+def test_figures_may_be_the_values_of_a_dictionary() -> None:
+    by_seed = {0: 3.0, 1: 5.0}
+    assert mean_and_sem(by_seed.values()) == (4.0, 1.0)
+    assert cohens_d((x for x in (3.0, 5.0)), (1.0, 3.0)) == pytest.approx(2**0.5)
 
 
 def test_figures_keep_every_digit_however_they_are_held() -> None:

@@ -169,6 +169,22 @@ def test_bad_requests_are_refused(predictions: Predictions) -> None:
         threshold_for(predictions.reweighted(torch.ones(200)), risk=0.1)
 
 
+def test_what_is_no_share_and_no_predictions_is_refused(
+    unchecked_types: None, predictions: Predictions
+) -> None:
+    with pytest.raises(ValueError, match=r"risk must lie between 0 and 1; got '0\.1'"):
+        threshold_for(predictions, risk="0.1")  # type: ignore[arg-type]
+    pair = predictions.logits, predictions.labels
+    with pytest.raises(TypeError, match=r"calibration must be Predictions; got tuple\. Pass Pred"):
+        prediction_sets(pair, predictions.probs)  # type: ignore[arg-type]
+
+
+def test_sets_of_a_list_are_an_array(unchecked_types: None, predictions: Predictions) -> None:
+    rows = predictions.probs[:3]
+    found = prediction_sets(predictions, rows.tolist())  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found, prediction_sets(predictions, rows).numpy())  # type: ignore[union-attr]
+
+
 def world(n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
     """Logits that are over-confident by half, and labels."""
     logits = 2 * torch.randn(n, 5, generator=rng, dtype=torch.float64)
@@ -245,7 +261,12 @@ def test_bad_sets_are_refused(predictions: Predictions) -> None:
         prediction_sets(predictions, torch.full((3, 2), 0.5))
     with pytest.raises(ValueError, match=r"must have shape \(n, classes\); got \(200,\)\. For ch"):
         prediction_sets(predictions, probs[:, 0])
-    with pytest.raises(ValueError, match="each row must sum to one"):
+    with pytest.raises(ValueError, match=r"each row must sum.* pass logits\.softmax\(dim=1\)"):
         prediction_sets(predictions, predictions.logits)
+    with pytest.raises(ValueError, match="test_probs must hold numbers; got NaN in row 3"):
+        prediction_sets(predictions, torch.where(torch.arange(200) == 3, torch.nan, probs.T).T)
+    nowhere = torch.where(torch.arange(200) == 5, torch.nan, predictions.logits.T).T
+    with pytest.raises(ValueError, match="every row a confidence; got NaN for row 5"):
+        prediction_sets(Predictions(nowhere, predictions.labels), probs)
     with pytest.raises(ValueError, match="must not have weights"):
         prediction_sets(predictions.reweighted(torch.ones(200)), probs)

@@ -14,7 +14,13 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from torch import Tensor
 
 from calibrant import CRITERIA, Predictions
-from calibrant.evaluation import Evaluation, evaluate, evaluate_events
+from calibrant.evaluation import (
+    Evaluation,
+    compare,
+    evaluate,
+    evaluate_events,
+    prediction_sets,
+)
 from calibrant.evaluation import _inputs as evaluation_inputs
 from calibrant.evaluation._estimates import estimates
 from calibrant.evaluation._ranking import auroc, risk_coverage_area
@@ -343,11 +349,13 @@ def test_bad_settings_are_refused_in_one_sentence() -> None:
     for settings, sentence in (
         ({"bins": 0}, "bins must be a whole number"),
         ({"draws": 0}, "draws must be a whole number"),
-        ({"level": 95}, "level must lie between 0 and 1"),
+        ({"level": 95}, "level must lie between 0 and 1; got 95"),
+        ({"seed": -1}, r"seed must be a whole number from 0 to 2\*\*63 - 1; got -1"),
+        ({"seed": 2**64}, "seed must be a whole number"),
         ({"weights": -torch.ones(6)}, "weights must be finite and not negative"),
         ({"weights": torch.full((6,), torch.nan)}, "weights must be finite and not negative"),
         ({"weights": torch.zeros(6)}, "weights must not all be zero"),
-        ({"weights": torch.ones(5)}, "weights must hold one floating-point number per row"),
+        ({"weights": torch.ones(5)}, "weights must hold one number per sample, 6 in all"),
         ({"groups": [1, 2]}, "groups must hold one entry per sample, 6 in all"),
         ({"groups": [1, 1, 1, 1, 1, 2]}, "in every group, also in '2'; got 1"),
         (
@@ -367,6 +375,19 @@ def test_a_label_that_only_a_device_has_seen_is_named_with_its_row(check: Module
     for labels in ([0, 1, -1, 9], [0, 1, 3, -7]):
         with pytest.raises(ValueError, match=rf"got {labels[2]} in row 2 \(counted from 0\)"):
             check.check_labels_in_range(torch.tensor(labels), 3)
+
+
+def test_settings_may_be_numbers_of_numpy(unchecked_types: None) -> None:
+    plain = evaluate(Z, Y, bins=5, draws=40, level=0.5, seed=3)
+    of_numpy = {"bins": np.int64(5), "draws": np.int32(40), "seed": np.uint8(3)}
+    found = evaluate(Z, Y, **of_numpy, level=np.float32(0.5))  # type: ignore[arg-type]
+    assert found == plain
+    assert json.loads(found.to_json())["settings"] == {
+        "bins": 5,
+        "draws": 40,
+        "level": 0.5,
+        "seed": 3,
+    }
 
 
 def test_draws_that_cannot_tell_the_level_are_refused() -> None:
@@ -396,6 +417,39 @@ def test_a_number_and_its_name_are_not_one_group(as_given: Callable[[list[Any]],
     assert list(spelt.groups) == ["1", "one"]
     counted = evaluate(Z, Y, groups=as_given([1, 2] * 3), draws=39)
     assert list(counted.groups) == ["1", "2"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_groups_may_be_a_tensor_of_any_type_and_on_a_graph(dtype: torch.dtype) -> None:
+    groups = torch.tensor([0.5, 2.0] * 3, dtype=dtype, requires_grad=True)
+    assert list(evaluate(Z, Y, groups=groups, draws=39).groups) == ["0.5", "2.0"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_how_far_rows_may_be_off_is_the_same_for_every_type_and_everywhere(
+    dtype: torch.dtype,
+) -> None:
+    # Off by 1/128 and 1/64, which half precision holds exactly.
+    for off, taken in ((1 / 128, True), (1 / 64, False)):
+        chances = torch.tensor([[0.5, 0.5], [0.75, 0.25], [0.25, 0.75 - off]]).to(dtype)
+        labels = torch.tensor([0, 0, 1])
+        for take in (
+            lambda told, true: Predictions.from_probabilities(told, true),
+            lambda told, true: evaluate(told, true, probabilities=True, draws=39),
+            lambda told, true: compare(told, told, true, probabilities=True, draws=39),
+            lambda told, true: prediction_sets(Predictions(told.log(), true), told),
+        ):
+            if taken:
+                take(chances, labels)
+            else:
+                with pytest.raises(ValueError, match=r"sum to one.* off by 0\.0156"):
+                    take(chances, labels)
+
+
+def test_a_probability_above_one_is_named_with_its_row() -> None:
+    chances = torch.tensor([[0.5, 0.5], [1.005, 0.0], [0.25, 0.75]])
+    with pytest.raises(ValueError, match=r"between 0 and 1; got 1\.005 in row 1 .* by its sum"):
+        evaluate(chances, torch.tensor([0, 0, 1]), probabilities=True, draws=39)
 
 
 @pytest.mark.parametrize(("off", "taken"), [(0.0099, True), (-0.0099, True), (0.0101, False)])
@@ -446,7 +500,8 @@ def test_bad_events_are_refused_in_one_sentence() -> None:
         (half, [0, 1], "outcome must hold one entry per confidence, 4 in all"),
         (half[:2], [0, 1], "at least 3 samples"),
         (np.array([0.5, np.nan, 0.5]), [0, 1, 1], "got NaN in row 1"),
-        (np.ones((4, 2)), [0, 1, 1, 0], "one floating-point number per event"),
+        (np.ones((4, 2)), [0, 1, 1, 0], r"one number per event; got shape \(4, 2\)"),
+        ([1, 0, 1, 1], [0, 1, 1, 0], r"floating point.*int64\. Pass np\.asarray\(confidence"),
     ):
         with pytest.raises(ValueError, match=sentence):
             evaluate_events(sure, right, draws=39)

@@ -242,7 +242,7 @@ def test_order_of_samples_is_irrelevant(rng: torch.Generator) -> None:
         ([0.5, 0.6], [1, 2], "outcome must be 0 or 1"),
         ([0.5, 0.6], [1], r"one entry per confidence, 2 in all; got shape \(1,\)"),
         ([], [], "at least one event; got none"),
-        ([1, 0, 1], [0, 1, 1], r"one floating-point number per event; got torch\.int64"),
+        ([1, 0, 1], [0, 1, 1], r"confidence must be floating point.* got torch\.int64"),
     ],
 )
 def test_bad_forecasts_are_refused(
@@ -253,8 +253,10 @@ def test_bad_forecasts_are_refused(
 
 
 def test_bad_settings_and_kinds_are_refused(predictions: Predictions) -> None:
-    with pytest.raises(ValueError, match="draws must be at least 1; got 0"):
+    with pytest.raises(ValueError, match=r"draws must be .*, at least 1; got 0\. Usual is 10,000"):
         calibration_tests(predictions, draws=0)
+    with pytest.raises(ValueError, match=r"seed must be a whole number from 0 .* got -1"):
+        calibration_tests(predictions, seed=-1)
     weighted = predictions.reweighted(torch.ones(len(predictions)))
     with pytest.raises(ValueError, match="must not have weights"):
         calibration_tests(weighted)

@@ -4,6 +4,7 @@ from ._events import check_event_values as check_event_values
 from ._events import check_events as check_events
 from ._labels import check_groups as check_groups
 from ._labels import check_labels as check_labels
+from ._labels import check_labels_in_range as check_labels_in_range
 from ._labels import check_targets as check_targets
 from ._labels import check_weights as check_weights
 from ._labels import first_beyond as first_beyond
@@ -22,8 +23,11 @@ from ._probabilities import check_sums as check_sums
 from ._probabilities import slack as slack
 from ._settings import check_bins as check_bins
 from ._settings import check_callable as check_callable
+from ._settings import check_count as check_count
 from ._settings import check_norm as check_norm
 from ._settings import check_positive as check_positive
+from ._settings import check_seed as check_seed
+from ._settings import check_share as check_share
 from ._tensors import HALF as HALF
 from ._tensors import all_up_to as all_up_to
 from ._tensors import are_up_to as are_up_to

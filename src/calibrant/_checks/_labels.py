@@ -12,15 +12,15 @@ def check_labels(labels: Tensor, logits: Tensor) -> None:
     check_tensor("labels", labels)
     rows, classes = logits.shape
     if labels.shape != (rows,):
-        remedy = (
-            "Pass labels.squeeze(1)."
-            if labels.shape == (rows, 1)
-            else "For one-hot labels pass labels.argmax(dim=1); for several labels per sample use "
-            "Predictions.from_multilabel."
-        )
+        remedy = ""
+        if labels.shape == (rows, 1):
+            remedy = " Pass labels.squeeze(1)."
+        elif labels.ndim > 1:
+            remedy = " For one-hot labels pass labels.argmax(1); for several labels per sample use "
+            remedy += "Predictions.from_multilabel, or evaluate_events of all chances and labels."
         raise ValueError(
             f"labels must hold one class index per row of logits, {rows} in all; "
-            f"got shape {tuple(labels.shape)}. {remedy}"
+            f"got shape {tuple(labels.shape)}.{remedy}"
         )
     if labels.is_floating_point() or labels.is_complex():
         raise TypeError(
@@ -29,14 +29,20 @@ def check_labels(labels: Tensor, logits: Tensor) -> None:
         )
     check_device("labels", labels, logits)
     if is_readable(labels) and not are_up_to(classes - 1, labels):
-        low, high = (int(extreme) for extreme in extremes(labels))
-        if low < 0 or high >= classes:
-            raise ValueError(
-                f"labels must lie between 0 and {classes - 1}, since logits have {classes} "
-                f"columns; got {first_beyond(labels, classes)}. Classes count from 0; positions "
-                "to be ignored are left out by ignore_index, of Predictions.flatten or of "
-                "Penalised."
-            )
+        check_labels_in_range(labels, classes)
+
+
+def check_labels_in_range(labels: Tensor, classes: int) -> None:
+    """Indices of classes, wherever they are: on a device this waits for it."""
+    low, high = (int(extreme) for extreme in extremes(labels))
+    if low < 0 or high >= classes:
+        _, label = _beyond(labels, classes)
+        raise ValueError(
+            f"labels must lie between 0 and {classes - 1}, since logits have {classes} columns; "
+            f"got {first_beyond(labels, classes)}. Classes count from 0. To leave out samples of "
+            f"label {label}, pass logits[labels != {label}] and labels[labels != {label}]; "
+            "Predictions.flatten and Penalised take ignore_index."
+        )
 
 
 def first_beyond(labels: Tensor, classes: int) -> str:
@@ -46,9 +52,14 @@ def first_beyond(labels: Tensor, classes: int) -> str:
     >>> first_beyond(torch.tensor([0, 2, 7]), 2)
     '2 in row 1 (counted from 0)'
     """
+    row, label = _beyond(labels, classes)
+    return f"{label} in row {row} (counted from 0)"
+
+
+def _beyond(labels: Tensor, classes: int) -> tuple[int, int]:
     every = labels.long()
     row = int(((every < 0) | (every >= classes)).nonzero()[0, 0])
-    return f"{int(every[row])} in row {row} (counted from 0)"
+    return row, int(every[row])
 
 
 def check_targets(targets: Tensor, scores: Tensor) -> None:
@@ -73,11 +84,14 @@ def check_weights(weights: Tensor | None, logits: Tensor) -> None:
     if weights is None:
         return
     check_tensor("weights", weights)
-    if weights.shape != logits.shape[:1] or not weights.is_floating_point():
+    if weights.shape != logits.shape[:1]:
         raise ValueError(
-            f"weights must hold one floating-point number per row of logits, {len(logits)} in "
-            f"all; got {weights.dtype} of shape {tuple(weights.shape)}. "
-            "Pass weights.float() if they are whole numbers."
+            f"weights must hold one number per sample, {len(logits)} in all; "
+            f"got shape {tuple(weights.shape)}."
+        )
+    if not weights.is_floating_point():
+        raise ValueError(
+            f"weights must be floating point; got {weights.dtype}. Pass weights.float()."
         )
     check_device("weights", weights, logits)
     check_weight_values(weights)

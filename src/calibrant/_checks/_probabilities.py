@@ -9,19 +9,21 @@ from torch import Tensor
 
 from ._tensors import HALF, are_up_to, check_tensor, extremes, is_transformed, numbers_of
 
-# Probabilities are often rounded for print: ten of three digits are off by as much as 0.005.
-ROUNDED, OF_HALF = 1e-2, 2e-2
+# By how much a row of probabilities may miss one, whatever the type of its numbers. Ten rounded to
+# three digits for print are off by as much as 0.005, and so is a softmax all in half precision.
+ROUNDED = 1e-2
 # Rows of rounded numbers that are no accident, and by how much each may be off.
 _MANY, _ROUGHLY = 8, 5e-2
 # Scores that all lie between 0 and 1 are an accident for fewer samples than this.
 _BY_ACCIDENT = 20
 # Numbers that one thread has added up before others are awake.
 _FEW = 2**19
+_PREDICTIONS = "use Predictions(logits, labels)"
 
 
 def slack(dtype: torch.dtype) -> float:
-    """By how much a row of probabilities may miss one."""
-    return OF_HALF if dtype in HALF else ROUNDED
+    """By how much a row of probabilities may miss one: the same in every type."""
+    return ROUNDED
 
 
 def are_probabilities(table: Tensor) -> bool:
@@ -69,8 +71,11 @@ def _sum_to_one(rows: Tensor, off: float) -> bool:
     return bool((rows >= 0).all() and ((sums - 1).abs() < off).all())
 
 
-def check_probabilities(probabilities: Tensor) -> None:
-    """Rows of numbers between 0 and 1 that sum to one."""
+def check_probabilities(probabilities: Tensor, if_logits: str = _PREDICTIONS) -> None:
+    """Rows of numbers between 0 and 1 that sum to one.
+
+    - `if_logits`: what to do where they are logits.
+    """
     check_probability_table(probabilities)
     unseen = torch.compiler.is_compiling() or is_transformed(probabilities)
     if unseen or probabilities.numel() == 0:
@@ -78,19 +83,20 @@ def check_probabilities(probabilities: Tensor) -> None:
     table = probabilities.detach()
     numbers = numbers_of(table) if table.numel() <= _FEW else None
     if numbers is not None:
-        check_numbers(numbers, table)
+        check_numbers(numbers, table, if_logits)
         return
     least, sums = table.amin(), _sums(table)
     # Together, so that a device is waited for once.
-    check_sums(table, *torch.stack([least.to(sums.dtype), *sums.aminmax()]).tolist())
+    extent = torch.stack([least.to(sums.dtype), *sums.aminmax()]).tolist()
+    check_sums(table, *extent, if_logits=if_logits)
 
 
-def check_numbers(rows: NDArray[Any], table: Tensor) -> None:
+def check_numbers(rows: NDArray[Any], table: Tensor, if_logits: str = _PREDICTIONS) -> None:
     """The same of some rows of a table, as NumPy sees them."""
     with np.errstate(invalid="ignore", over="ignore"):  # the sums tell
         added = np.add.reduce(rows, 1)
     least, low, high = np.minimum.reduce(rows, None), np.minimum.reduce(added), added.max()
-    check_sums(table, least.item(), low.item(), high.item())
+    check_sums(table, least.item(), low.item(), high.item(), if_logits=if_logits)
 
 
 def check_chances(chances: Tensor) -> None:
@@ -114,16 +120,16 @@ def check_chances(chances: Tensor) -> None:
         )
 
 
-def check_sums(table: Tensor, least: float, low: float, high: float) -> None:
+def check_sums(
+    table: Tensor, least: float, low: float, high: float, *, if_logits: str = _PREDICTIONS
+) -> None:
     """What the least entry of a table, and the least and largest sum of its rows, say of it."""
-    off = slack(table.dtype)
     # The extremes of a table with NaN are NaN, and NaN is within no limits.
-    if not (least >= 0 and low >= 1 - off and high <= 1 + off):
+    if not (least >= 0 and low >= 1 - ROUNDED and high <= 1 + ROUNDED):
         raise ValueError(
             "probabilities must not be negative and each row must sum to one; got values from "
             f"{least:.3g} to {table.max().item():.3g}, a row off by {max(1 - low, high - 1):.3g}. "
-            "If these are logits use Predictions(logits, labels); if they were rounded, divide "
-            "each row by its sum."
+            f"If these are logits, {if_logits}; if they were rounded, divide each row by its sum."
         )
 
 

@@ -25,8 +25,27 @@ def check_callable(name: str, x: Function) -> Function:
 
 def check_bins(bins: int) -> None:
     """A whole number of bins, one at least."""
-    if not _is(Integral, bins) or isinstance(bins, bool) or bins < 1:
-        raise ValueError(f"bins must be a whole number, at least 1; got {bins!r}. Usual is 15.")
+    check_count("bins", bins, usual=15)
+
+
+def check_count(name: str, count: int, *, usual: int) -> None:
+    """How many of something, one at least."""
+    if not _is_whole(count) or count < 1:
+        raise ValueError(
+            f"{name} must be a whole number, at least 1; got {count!r}. Usual is {usual:,}."
+        )
+
+
+def check_share(name: str, share: float, advice: str = "") -> None:
+    """A part of the whole that is neither nothing nor all of it."""
+    if not _is(Real, share) or not 0 < share < 1:
+        raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.{advice}")
+
+
+def check_seed(seed: int) -> None:
+    """What generators of random numbers start from."""
+    if not _is_whole(seed) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1; got {seed!r}.")
 
 
 def check_norm(norm: float) -> None:
@@ -36,6 +55,10 @@ def check_norm(norm: float) -> None:
             f"norm must be at least 1 and finite; got {norm!r}. "
             "Usual are 1 and 2; for the largest gap use mce."
         )
+
+
+def _is_whole(x: object) -> bool:
+    return _is(Integral, x) and not isinstance(x, bool)
 
 
 def _is(kind: type, x: object) -> bool:

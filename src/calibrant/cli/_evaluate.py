@@ -22,6 +22,11 @@ from ._results import Resampled, Streamed
 # What two cores resample in a few minutes; a longer file is streamed.
 MOST_ROWS, MOST_NUMBERS = 100_000, 2_000_000
 
+_WITH_WEIGHTS = (
+    "they are for rows that count alike. Intervals count the weights: where that of ks_error "
+    "begins above zero, a calibrated model would hardly look as bad."
+)
+
 EVALUATE_EXAMPLES = """
 \b
 Examples:
@@ -96,7 +101,7 @@ def _measured(
     with working(f"resampling {times:,} times"):
         evaluation = told.evaluate(bins=bins, draws=times, seed=seed)
         if told.weights is not None:
-            return Resampled(evaluation, "they are for samples that count alike.")
+            return Resampled(evaluation, _WITH_WEIGHTS)
         try:
             return Resampled(evaluation, calibration_tests(told.forecasts, seed=seed))
         except ValueError as unfit:  # too few samples, or nothing left to chance

@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from .._checks import check_not_probabilities, check_probabilities
+from .._checks import check_labels_in_range, check_not_probabilities, check_probabilities
 from ..predictions import Predictions
-from ._inputs import check_labels_in_range, check_no_nan
+from ._inputs import check_enough, check_no_nan
 
 
 def as_predictions(
@@ -15,18 +15,41 @@ def as_predictions(
     - `name`: of the table, where a sentence is about it.
     """
     if table.is_floating_point():
+        _check_shape(name, table, probabilities)
         check_no_nan("probabilities" if probabilities else name, table)
         if probabilities:
-            _check_not_logits(table)
-        elif table.ndim == 2:
+            _check_chances(table)
+        else:
             check_not_probabilities(name, table, _SAY_SO)
     build = Predictions.from_probabilities if probabilities else Predictions
     predictions = build(table, labels)
-    if probabilities:
-        check_probabilities(predictions.probs)  # every row, also of a table of many
     check_labels_in_range(predictions.labels, predictions.classes)
     check_confidences(predictions.confidence)
+    _check_not_above_one(predictions.confidence)
     return predictions
+
+
+def _check_shape(name: str, table: Tensor, probabilities: bool) -> None:
+    """A row per sample and a column per class; advice that suits arrays and tensors alike."""
+    shape = tuple(table.shape)
+    if table.ndim > 2:
+        raise ValueError(
+            f"{name} must have shape (n, classes); got {shape}. For pixels or tokens bring the "
+            f"classes last, then pass {name}.reshape(-1, {name}.shape[-1]) and labels.reshape(-1)."
+        )
+    if probabilities and table.ndim == 2 and shape[1] == 1:
+        raise ValueError(
+            f"probabilities must have shape (n, classes) or (n,); got {shape}. "
+            f"For chances of class 1 pass {name}[:, 0]."
+        )
+    if not probabilities and (table.ndim < 2 or shape[1] == 1):
+        column = name if table.ndim < 2 else f"{name}[:, 0]"
+        raise ValueError(
+            f"{name} must have shape (n, classes), of two classes at least; got {shape}. For one "
+            f"score z = {column} per sample, the log-odds of class 1, pass "
+            "np.stack([np.zeros_like(z), z], axis=1), or torch.stack with dim=1."
+        )
+    check_enough(len(table))
 
 
 def check_confidences(confidence: Tensor) -> None:
@@ -40,22 +63,31 @@ def check_confidences(confidence: Tensor) -> None:
         )
 
 
-def _check_not_logits(table: Tensor) -> None:
-    if table.numel() == 0:
+def _check_not_above_one(confidence: Tensor) -> None:
+    """No event is surer than certain, though the sum of a row may be off by as much."""
+    above = (confidence > _MOST).nonzero()
+    if len(above):
+        row = int(above[0, 0])
+        raise ValueError(
+            f"probabilities must lie between 0 and 1; got {confidence[row].item():.4g} in row "
+            f"{row} (counted from 0). Divide each row by its sum."
+        )
+
+
+def _check_chances(table: Tensor) -> None:
+    """Each row sums to one, or each number is the chance of class 1."""
+    if table.ndim == 2:
+        check_probabilities(table, "leave out probabilities=True")  # every row, also of many
         return
     low, high = (extreme.item() for extreme in table.aminmax())
-    if low < 0 or high > _MOST:
-        remedy = (
-            "leave out probabilities=True."
-            if table.ndim == 2
-            else "pass 1 / (1 + np.exp(-logits))."
-        )
+    if low < 0 or high > 1:
         raise ValueError(
-            "probabilities must not be negative and each row must sum to one; got values from "
-            f"{low:.3g} to {high:.3g}. If these are logits, {remedy}"
+            f"probabilities of class 1 must lie between 0 and 1; got values from {low:.3g} to "
+            f"{high:.3g}. If these are logits, pass 1 / (1 + np.exp(-logits)), or logits.sigmoid() "
+            "of torch."
         )
 
 
 _SAY_SO = "Pass probabilities=True, or as_logits(probabilities)."
-# Rounding takes a probability a little above one, and logits go much further.
-_MOST = 1.1
+# What the last digit of a probability in half precision may add to one.
+_MOST = 1 + 1e-3

@@ -12,6 +12,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from .. import _html as html
+from .._checks import check_callable
 from .._json import as_json
 from ..criteria import Criterion
 from ..measures import MEASURES
@@ -169,10 +170,9 @@ def compare(
             "criteria must be a dictionary of criteria by name; got "
             f"{type(criteria).__name__}. Pass {{name: CRITERIA[name] for name in ...}}."
         )
-    if draws < 1 or not 0 < level < 1:
-        raise ValueError(
-            f"draws must be at least 1 and level between 0 and 1; got {draws} and {level}."
-        )
+    for criterion in criteria.values():
+        check_callable("a criterion", criterion)
+    _, draws, level, seed = inputs.check_settings(15, draws, level, seed)
     inputs.check_draws(draws, level)
     named = {"first": first, "second": second}
     tables = [inputs.tensor(name, table) for name, table in named.items()]

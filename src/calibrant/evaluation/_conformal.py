@@ -9,10 +9,11 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from .._checks import check_probabilities
+from .._checks import check_probabilities, check_share
 from ..predictions import Predictions
+from ._as_predictions import check_confidences
 from ._events import refuse_weights
-from ._inputs import tensor
+from ._inputs import check_no_nan, tensor
 
 Method = Literal["lac", "aps"]
 
@@ -50,18 +51,24 @@ def prediction_sets(
     Levels", JASA 2019; Romano, Sesia & Candès, "Classification with Valid and Adaptive
     Coverage", NeurIPS 2020.
     """
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must lie between 0 and 1; got {coverage}.")
+    check_share("coverage", coverage)
     if method not in get_args(Method):
         raise ValueError(f"method must be one of {get_args(Method)}; got {method!r}.")
+    if not isinstance(calibration, Predictions):
+        raise TypeError(
+            f"calibration must be Predictions; got {type(calibration).__name__}. "
+            "Pass Predictions(logits, labels), or Predictions.from_probabilities(probs, labels)."
+        )
     refuse_weights(calibration)
+    check_confidences(calibration.confidence)
     given = tensor("test_probs", test_probs)
     if given.ndim != 2:
         raise ValueError(
             f"test_probs must have shape (n, classes); got {tuple(given.shape)}. "
             "For chances p of class 1 pass np.stack([1 - p, p], axis=1)."
         )
-    check_probabilities(given)
+    check_no_nan("test_probs", given)
+    check_probabilities(given, "pass logits.softmax(dim=1)")
     if given.shape[1] != calibration.classes:
         raise ValueError(
             f"test_probs must have a column for each of the {calibration.classes} classes of "
@@ -80,7 +87,7 @@ def prediction_sets(
         kept = score(probs) <= limit
     if method == "aps":
         kept.scatter_(1, probs.argmax(dim=1, keepdim=True), True)
-    return np.asarray(kept) if isinstance(test_probs, ndarray) else kept
+    return kept if isinstance(test_probs, Tensor) else np.asarray(kept)
 
 
 def _lac(probs: Float[Tensor, "n classes"]) -> Float[Tensor, "n classes"]:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
+from .._checks import check_share
 from ._events import Forecasts, events
 
 
@@ -69,8 +70,8 @@ def threshold_for(
     """
     shares = {"risk": risk, "coverage": coverage, "confidence_level": confidence_level}
     for name, share in shares.items():
-        if share is not None and not 0 < share < 1:
-            raise ValueError(f"{name} must lie between 0 and 1; got {share}.")
+        if share is not None:
+            check_share(name, share)
     confidence, outcome = events(forecasts)
     descending, source = confidence.sort(descending=True, stable=True)
     wrong = 1 - outcome[source]

@@ -37,7 +37,8 @@ def evaluate(
 
     - `logits`: `(n, classes)`, a torch tensor on any device or a NumPy array. With
       `probabilities=True`, rows of probabilities, or `(n,)` chances of class 1. The sum of a row
-      may be off by 0.01, as rounding for print leaves it; the numbers are taken as given.
+      may be off by 0.01 in any type, as rounding for print leaves it; the numbers are taken as
+      given, and none is above 1.
     - `labels`: the index of the true class of each sample.
     - `weights`: how much each sample counts; those a resample draws are multiplied by it. Only
       proportions matter, except to `debiased_ece`, for which whole numbers are counts.
@@ -59,7 +60,7 @@ def evaluate(
     >>> evaluation["ece"].value > evaluation["ece"].low > 0.05
     True
     """
-    inputs.check_settings(bins, draws, level)
+    bins, draws, level, seed = inputs.check_settings(bins, draws, level, seed)
     inputs.check_draws(draws, level)
     told = inputs.tensor("logits", logits)
     indices = inputs.class_indices(labels, told.device)
@@ -101,7 +102,7 @@ def evaluate_events(
     >>> evaluation["accuracy"].value
     0.75
     """
-    inputs.check_settings(bins, draws, level)
+    bins, draws, level, seed = inputs.check_settings(bins, draws, level, seed)
     inputs.check_draws(draws, level)
     sure = inputs.tensor("confidence", confidence)
     right = inputs.tensor("outcome", outcome, sure.device)

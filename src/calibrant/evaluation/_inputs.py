@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import first_beyond, widest
+from .._checks import check_count, check_seed, check_share, widest
+from .._checks import check_labels_in_range as check_labels_in_range
 from ._interval import fewest_draws
 
 Numbers = Tensor | NDArray[Any] | Sequence[Any]
@@ -37,8 +38,19 @@ def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
     except (TypeError, ValueError) as wrong:
         raise TypeError(
             f"{name} must be a torch tensor or a NumPy array of numbers; "
-            f"got {type(x).__name__}. Pass np.asarray({name}, dtype=float)."
+            f"got {type(x).__name__}{_how_to_count(name, x)}."
         ) from wrong
+
+
+def _how_to_count(name: str, x: Numbers) -> str:
+    """What makes numbers of what are none yet."""
+    first = next(iter(x), None) if isinstance(x, Iterable) else None
+    try:
+        float(first)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        if isinstance(first, str):
+            return f" of {first!r} and more. Pass np.asarray({name}) == {first!r} if that means 1"
+    return f". Pass np.asarray({name}, dtype=float)"
 
 
 def class_indices(labels: Numbers, device: torch.device | None = None) -> Tensor:
@@ -93,23 +105,18 @@ def check_no_nan(name: str, x: Tensor) -> None:
         )
 
 
-def check_labels_in_range(labels: Tensor, classes: int) -> None:
-    """Also on a device, where `Predictions` does not look."""
-    low, high = (int(extreme) for extreme in labels.aminmax())
-    if low < 0 or high >= classes:
-        raise ValueError(
-            f"labels must lie between 0 and {classes - 1}, since logits have {classes} columns; "
-            f"got {first_beyond(labels, classes)}. Leave out ignored positions first."
-        )
-
-
 def check_events(confidence: Tensor, outcome: Tensor) -> None:
     """Chances between 0 and 1, and whether each event happened."""
-    if confidence.ndim != 1 or not confidence.is_floating_point():
+    if confidence.ndim != 1:
         raise ValueError(
-            "confidence must hold one floating-point number per event; "
-            f"got {confidence.dtype} of shape {tuple(confidence.shape)}. "
+            "confidence must hold one number per event; "
+            f"got shape {tuple(confidence.shape)}. "
             "For logits or a table of probabilities use evaluate."
+        )
+    if not confidence.is_floating_point():
+        raise ValueError(
+            f"confidence must be floating point, from 0 to 1; got {confidence.dtype}. Pass "
+            "np.asarray(confidence, dtype=float); if these are outcomes, they come second."
         )
     if outcome.shape != confidence.shape:
         raise ValueError(
@@ -132,16 +139,15 @@ def check_events(confidence: Tensor, outcome: Tensor) -> None:
         )
 
 
-def check_settings(bins: object, draws: object, level: object) -> None:
-    """Whole numbers above zero, and a level between none and all."""
-    for name, value in (("bins", bins), ("draws", draws)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            usual = 15 if name == "bins" else 1000
-            raise ValueError(
-                f"{name} must be a whole number, at least 1; got {value!r}. Usual is {usual}."
-            )
-    if not isinstance(level, float) or not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1; got {level!r}. Usual is 0.95.")
+def check_settings(
+    bins: int, draws: int, level: float, seed: int = 0
+) -> tuple[int, int, float, int]:
+    """The same as numbers of Python: whole ones above zero, a level between none and all."""
+    check_count("bins", bins, usual=15)
+    check_count("draws", draws, usual=1000)
+    check_share("level", level, " Usual is 0.95.")
+    check_seed(seed)
+    return int(bins), int(draws), float(level), int(seed)
 
 
 def check_draws(draws: int, level: float) -> None:
@@ -155,7 +161,11 @@ def check_draws(draws: int, level: float) -> None:
 
 def names_of_groups(groups: Numbers, n: int) -> NDArray[Any]:
     """One name or number per sample; not both, since NumPy spells 1 and "1" alike."""
-    names = groups.cpu().numpy() if isinstance(groups, Tensor) else np.asarray(groups)
+    if isinstance(groups, Tensor):
+        held = groups.detach().cpu()
+        names = (held.float() if held.dtype == torch.bfloat16 else held).numpy()
+    else:
+        names = np.asarray(groups)
     if names.shape != (n,):
         raise ValueError(
             f"groups must hold one entry per sample, {n} in all; got shape {names.shape}."

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._checks import check_count, check_seed
 from ..measures import esd
 from ..measures._order import Ascending
 from . import _table as table
@@ -80,6 +81,12 @@ def calibration_tests(
     also $V = \sum C_i (1 - C_i)$ is 512 or more, $D / \sqrt V$ is as good as a Brownian motion, and
     `ks` and `kuiper` use the laws of its supremum and range.
 
+    There is no form for samples that count unequally. A weight that knows what happened, as where
+    wrong answers were sampled more often than right ones, makes the coins other than their
+    confidences say. Where weights are counts of independent events, repeat each event; where not,
+    see whether the interval of `ks_error` begins above zero in `evaluate`, which counts
+    weights of every kind. See docs/decisions/weights.md.
+
     A confidence of exactly 0 or 1 leaves nothing to chance. Where all are such, calibration allows
     no statistic but zero, so that every other has a p-value of 0 (`esd` is zero also after a single
     miss); where none was contradicted there is nothing to test, which is refused. Beside ordinary
@@ -99,8 +106,9 @@ def calibration_tests(
     (running sums); Spiegelhalter, "Probabilistic Prediction in Patient Management and Clinical
     Trials", Statistics in Medicine, 1986; Yoon et al., ICLR 2023 (ESD).
     """
-    if draws < 1:
-        raise ValueError(f"draws must be at least 1; got {draws}. Usual is 10,000.")
+    check_count("draws", draws, usual=10_000)
+    check_seed(seed)
+    draws = int(draws)
     given, outcome = events(forecasts)
     confidence = given.double()
     n, variance = len(given), confidence * (1 - confidence)

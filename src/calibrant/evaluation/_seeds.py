@@ -1,5 +1,6 @@
 """Figures from several seeds or subjects: mean, spread and size of effect."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ def cohens_d(a: Any, b: Any) -> float:
     """
     first, second = _figures("a", a), _figures("b", b)
     freedom = len(first) + len(second) - 2
-    squares = sum((x - x.mean()).square().sum() for x in (first, second))
-    apart = first.mean() - second.mean()
+    squares = sum((x - _mean(x)).square().sum() for x in (first, second))
+    apart = _mean(first) - _mean(second)
     return float(torch.where(apart == 0, 0.0, apart / (squares / freedom) ** 0.5))
 
 
@@ -41,7 +42,8 @@ def mean_and_sem(values: Any) -> tuple[float, float]:
     (2.0, 0.5774)
     """
     figures = _figures("values", values)
-    return figures.mean().item(), (figures.std() / len(figures) ** 0.5).item()
+    variance = (figures - _mean(figures)).square().sum() / (len(figures) - 1)
+    return figures.mean().item(), (variance / len(figures)).sqrt().item()
 
 
 def within_subject_sem(
@@ -87,6 +89,11 @@ def within_subject_sem(
     return (variance / subjects).sqrt()
 
 
+def _mean(figures: Float[Tensor, " n"]) -> Float[Tensor, ""]:
+    """To the last digit where all are equal, so that their spread is nothing."""
+    return figures[0] + (figures - figures[0]).mean()
+
+
 def _figures(name: str, values: Any) -> Float[Tensor, " n"]:
     figures = _numbers(name, values)
     if figures.ndim != 1 or len(figures) < 2:
@@ -99,7 +106,9 @@ def _figures(name: str, values: Any) -> Float[Tensor, " n"]:
 
 def _numbers(name: str, values: Any) -> Tensor:
     """In double precision from the start: figures of seeds differ in their last digits."""
-    if not isinstance(values, list | tuple):
+    if isinstance(values, Iterable) and not hasattr(values, "__array__"):
+        values = list(values)
+    if not isinstance(values, list):
         held = values if isinstance(values, Tensor) else np.asarray(values)
         return inputs.tensor(name, held).double()
     try:

@@ -179,8 +179,8 @@ class Predictions(Statistics):
 
         - `probabilities`: `(n, classes)`, rows that sum to one; or `(n,)`, the chance of class 1.
 
-        A sum may be off by 0.01, in half precision by 0.02, as rounding for print leaves it; rows
-        are not divided by their sums. Confidences are the numbers given, to the last bit; one below
+        A sum may be off by 0.01 in any type, as rounding for print leaves it; rows are not
+        divided by their sums. Confidences are the numbers given, to the last bit; one below
         the smallest normal number of its type, zero among them, has the logarithm of that. Of more
         than half a million numbers only some rows are added up to see whether they sum to one;
         `evaluate` adds up all.

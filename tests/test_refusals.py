@@ -1,0 +1,132 @@
+"""What a refusal advises, followed to the letter, works."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from calibrant import Evaluation, as_logits, compare, evaluate, evaluate_events
+
+RNG = torch.Generator().manual_seed(3)
+LOGITS = 2 * torch.randn(40, 2, generator=RNG)
+LABELS = torch.multinomial(LOGITS.softmax(dim=1), 1, generator=RNG)[:, 0]
+SCORES = LOGITS[:, 1] - LOGITS[:, 0]
+
+of_both_kinds = pytest.mark.parametrize("kind", [torch.as_tensor, np.asarray], ids=["torch", "np"])
+Kind = Callable[[torch.Tensor], Any]
+
+
+def judged(*told: Any, **settings: Any) -> Evaluation:
+    return evaluate(*told, draws=39, **settings)
+
+
+EXPECTED = judged(LOGITS, LABELS)["nll"].value
+
+
+def advice(error: type[Exception], *told: Any, **settings: Any) -> str:
+    with pytest.raises(error) as refused:
+        judged(*told, **settings)
+    return str(refused.value)
+
+
+@of_both_kinds
+@pytest.mark.parametrize("column", [False, True])
+def test_one_score_per_sample_becomes_two_columns(kind: Kind, column: bool) -> None:
+    logits, labels = kind(SCORES[:, None] if column else SCORES), kind(LABELS)
+    said = advice(ValueError, logits, labels)
+    z = logits[:, 0] if column else logits
+    assert f"z = {'logits[:, 0]' if column else 'logits'} per sample" in said
+    assert "pass np.stack([np.zeros_like(z), z], axis=1), or torch.stack with dim=1." in said
+    of_numpy = np.stack([np.zeros_like(z), z], axis=1)
+    tensor = torch.as_tensor(z)
+    of_torch = torch.stack([torch.zeros_like(tensor), tensor], dim=1)
+    for table in (of_numpy, of_torch):
+        assert judged(table, labels)["nll"].value == pytest.approx(EXPECTED)
+
+
+@of_both_kinds
+def test_labels_to_be_ignored_are_left_out(kind: Kind) -> None:
+    logits = kind(torch.cat([LOGITS, LOGITS[:5]]))
+    labels = kind(torch.cat([LABELS, torch.full((5,), -100)]))
+    said = advice(ValueError, logits, labels)
+    assert "got -100 in row 40" in said
+    assert "pass logits[labels != -100] and labels[labels != -100]" in said
+    assert judged(logits[labels != -100], labels[labels != -100])["nll"].value == EXPECTED
+
+
+@of_both_kinds
+def test_tokens_become_one_long_batch(kind: Kind) -> None:
+    logits, labels = kind(LOGITS.reshape(4, 10, 2)), kind(LABELS.reshape(4, 10))
+    said = advice(ValueError, logits, labels)
+    assert "pass logits.reshape(-1, logits.shape[-1]) and labels.reshape(-1)" in said
+    flat = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
+    assert judged(*flat)["nll"].value == EXPECTED
+
+
+@of_both_kinds
+def test_one_hot_labels_become_indices(kind: Kind) -> None:
+    labels = kind(torch.eye(2, dtype=torch.int64)[LABELS])
+    assert "pass labels.argmax(1)" in advice(ValueError, kind(LOGITS), labels)
+    assert judged(kind(LOGITS), labels.argmax(1))["nll"].value == EXPECTED
+
+
+@of_both_kinds
+def test_a_column_of_chances_becomes_a_vector(kind: Kind) -> None:
+    logits = kind(SCORES.sigmoid()[:, None])
+    said = advice(ValueError, logits, kind(LABELS), probabilities=True)
+    assert "pass logits[:, 0]" in said
+    found = judged(logits[:, 0], kind(LABELS), probabilities=True)
+    assert found["nll"].value == pytest.approx(EXPECTED)
+
+
+@of_both_kinds
+def test_log_odds_in_place_of_chances_become_chances(kind: Kind) -> None:
+    logits = kind(SCORES)
+    said = advice(ValueError, logits, kind(LABELS), probabilities=True)
+    assert "pass 1 / (1 + np.exp(-logits)), or logits.sigmoid() of torch" in said
+    given = kind is torch.as_tensor
+    chances = logits.sigmoid() if given else 1 / (1 + np.exp(-logits))
+    found = judged(chances, kind(LABELS), probabilities=True)
+    assert found["nll"].value == pytest.approx(EXPECTED, rel=1e-5)
+
+
+@of_both_kinds
+def test_probabilities_in_place_of_logits_are_named_or_turned_round(kind: Kind) -> None:
+    probabilities = kind(LOGITS.softmax(dim=1))
+    said = advice(ValueError, probabilities, kind(LABELS))
+    assert "Pass probabilities=True, or as_logits(probabilities)." in said
+    for found in (
+        judged(probabilities, kind(LABELS), probabilities=True),
+        judged(as_logits(probabilities), kind(LABELS)),
+    ):
+        assert found["nll"].value == pytest.approx(EXPECTED)
+
+
+def test_logits_in_place_of_probabilities_need_not_be_named() -> None:
+    for logits in (LOGITS, LOGITS.abs() / LOGITS.abs().max()):
+        said = advice(ValueError, logits, LABELS, probabilities=True)
+        assert "If these are logits, leave out probabilities=True" in said
+        judged(logits, LABELS)
+
+
+def test_a_table_of_a_comparison_is_called_by_its_name() -> None:
+    with pytest.raises(ValueError, match=r"^first must have shape .* z = first per sample"):
+        compare(SCORES, SCORES, LABELS)
+
+
+def test_the_order_of_logits_and_labels_is_told() -> None:
+    assert "the order is (logits, labels)" in advice(TypeError, LABELS, LOGITS)
+
+
+def test_words_become_outcomes_and_texts_become_numbers() -> None:
+    sure, outcome = [0.9, 0.8, 0.6], ["yes", "no", "yes"]
+    with pytest.raises(TypeError, match=r"Pass np\.asarray\(outcome\) == 'yes' if that means 1"):
+        evaluate_events(sure, outcome, draws=39)
+    found = evaluate_events(sure, np.asarray(outcome) == "yes", draws=39)
+    assert found["accuracy"].value == pytest.approx(2 / 3)
+    confidence = ["0.9", "0.8", "0.6"]
+    with pytest.raises(TypeError, match=r"Pass np\.asarray\(confidence, dtype=float\)"):
+        evaluate_events(confidence, [1, 0, 1], draws=39)
+    evaluate_events(np.asarray(confidence, dtype=float), [1, 0, 1], draws=39)
