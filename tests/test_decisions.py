@@ -182,6 +182,7 @@ def test_what_is_no_share_and_no_predictions_is_refused(
 def test_sets_of_a_list_are_an_array(unchecked_types: None, predictions: Predictions) -> None:
     rows = predictions.probs[:3]
     found = prediction_sets(predictions, rows.tolist())  # type: ignore[arg-type]
+    assert isinstance(found, np.ndarray)
     np.testing.assert_array_equal(found, prediction_sets(predictions, rows).numpy())  # type: ignore[union-attr]
 
 
