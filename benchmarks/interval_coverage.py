@@ -1,7 +1,7 @@
 """How often the intervals of `evaluate` hold the truth.
 
-Worlds of ten classes whose logits are drawn at random and whose labels are drawn from their
-softmax; the model reports the logits times a factor, so at 1 it is calibrated and above 1
+Worlds of ten or a hundred classes, whose logits are drawn at random and whose labels are drawn from
+their softmax; the model reports the logits times a factor, so at 1 it is calibrated and above 1
 over-confident. In two worlds the factor depends on how sure the truth is, so that gaps have
 both signs, or lie in few bins. The truth of a row is its value on a population of two million with
 every outcome replaced by its chance, which leaves no noise.
@@ -13,8 +13,10 @@ With `--rows` only those are drawn anew, and take their places in the table ther
 """
 
 import argparse
+import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -39,38 +41,51 @@ from calibrant.evaluation._rows import rows_of_predictions
 
 CLASSES, SPREAD, POPULATION, DRAWS, LEVEL = 10, 2.0, 2_000_000, 1000, 0.95
 SLOW = ("smooth_ece",)
-# By the chance of the likeliest class, what the logits are multiplied by.
-WORLDS: dict[str, Callable[[Tensor], Tensor | float]] = {
-    "T = 1": lambda _: 1.0,
-    "T = 1.1": lambda _: 1.1,
-    "T = 1.5": lambda _: 1.5,
-    "T = 2": lambda _: 2.0,
-    "both signs": lambda chance: torch.where(chance > 0.5, 1.3, 0.8),
-    "few bins": lambda chance: torch.where((chance > 0.7) & (chance < 0.8), 1.5, 1.0),
+
+
+@dataclass(frozen=True)
+class World:
+    """By the chance of the likeliest class, what the logits are multiplied by."""
+
+    factor: Callable[[Tensor], Tensor | float]
+    classes: int = CLASSES
+
+
+WORLDS = {
+    "T = 1": World(lambda _: 1.0),
+    "T = 1.1": World(lambda _: 1.1),
+    "T = 1.5": World(lambda _: 1.5),
+    "T = 2": World(lambda _: 2.0),
+    "both signs": World(lambda chance: torch.where(chance > 0.5, 1.3, 0.8)),
+    "few bins": World(lambda chance: torch.where((chance > 0.7) & (chance < 0.8), 1.5, 1.0)),
+    "100 classes, T = 1": World(lambda _: 1.0, 100),
+    "100 classes, T = 1.5": World(lambda _: 1.5, 100),
 }
 
 
 def world(name: str, n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
     """Logits that the model reports, and the true chances behind the labels."""
-    logits = SPREAD * torch.randn(n, CLASSES, generator=rng, dtype=torch.float64, device=rng.device)
+    size = (n, WORLDS[name].classes)
+    logits = SPREAD * torch.randn(size, generator=rng, dtype=torch.float64, device=rng.device)
     chances = logits.softmax(dim=1)
-    return WORLDS[name](chances.amax(dim=1, keepdim=True)) * logits, chances
+    return WORLDS[name].factor(chances.amax(dim=1, keepdim=True)) * logits, chances
 
 
 def truths(name: str, rng: torch.Generator) -> dict[str, float]:
     """Every row on the population, outcomes replaced by their chances."""
     logits, chances = world(name, POPULATION, rng)
+    classes = logits.shape[1]
     probs = logits.softmax(dim=1)
     predicted = logits.argmax(dim=1)
     confidence = probs.gather(1, predicted[:, None])[:, 0]
     hit = chances.gather(1, predicted[:, None])[:, 0]
     entropy = -(probs * probs.log()).sum(dim=1)
-    certain = entropy < torch.tensor(CLASSES).log() / 2
+    certain = entropy < math.log(classes) / 2
 
-    def classes(measure: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        return torch.stack([measure(probs[:, j], chances[:, j]) for j in range(CLASSES)])
+    def each(measure: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        return torch.stack([measure(probs[:, j], chances[:, j]) for j in range(classes)])
 
-    by_class = [predicted == j for j in range(CLASSES)]
+    by_class = [predicted == j for j in range(classes)]
     root_mean_square = partial(ece, norm=2, binning="mass")
     found = {
         "accuracy": hit.mean(),
@@ -90,8 +105,8 @@ def truths(name: str, rng: torch.Generator) -> dict[str, float]:
         "mmce": mmce(confidence, hit),
         "auroc": auroc(confidence, hit),
         "risk_coverage_area": risk_coverage_area(confidence, hit),
-        "class_wise_ece": classes(ece).mean(),
-        "marginal_ece": classes(root_mean_square).square().mean().sqrt(),
+        "class_wise_ece": each(ece).mean(),
+        "marginal_ece": each(root_mean_square).square().mean().sqrt(),
         "per_class_ece": torch.stack(
             [own.double().mean() * ece(confidence[own], hit[own]) for own in by_class]
         ).sum(),
@@ -177,9 +192,9 @@ def summary(truth: float, found: list[Estimate]) -> dict[str, str]:
 
 
 def replaced(kept: list[Row], rows: list[Row]) -> list[Row]:
-    """The rows there are, those drawn anew in their places."""
-    fresh = {(row["world"], row["row"]): row for row in rows}
-    return [fresh.get((row["world"], row["row"]), row) for row in kept]
+    """The rows there are, those drawn anew in their places, and then the new ones."""
+    found = {(row["world"], row["row"]): row for row in kept}
+    return list((found | {(row["world"], row["row"]): row for row in rows}).values())
 
 
 def main() -> None:
@@ -195,11 +210,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20261115)
     parser.add_argument("--out", type=Path, default=RESULTS / "coverage.csv")
     arguments = parser.parse_args()
-    kept = read(arguments.out) if arguments.rows else []
+    kept = read(arguments.out) if arguments.rows and arguments.out.exists() else []
     rows: list[Row] = []
     for name in arguments.worlds:
         rows += study(name, arguments)
-        write(arguments.out, replaced(kept, rows) if kept else rows)
+        write(arguments.out, replaced(kept, rows))
         for row in rows:
             if row["world"] == name:
                 print(*list(row.values())[:9], flush=True)

@@ -12,19 +12,17 @@ from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
 from calibrant import Predictions
-from calibrant.evaluation import _bin_totals, _class_draws, _slow_draws, _weights
-from calibrant.evaluation._bin_totals import by_mass, by_width
-from calibrant.evaluation._binned_draws import BinnedDraws, l2_gap, total_gap
+from calibrant.evaluation import _bin_totals, _slow_draws, _weights
+from calibrant.evaluation._bin_totals import by_width
 from calibrant.evaluation._estimates import estimates
 from calibrant.evaluation._interval import inverted, middle, percentile
 from calibrant.evaluation._largest_draws import LargestGapDraws
-from calibrant.evaluation._resampled import AlongRay, Events, Mean
-from calibrant.evaluation._rows import rows_of_events, rows_of_predictions
+from calibrant.evaluation._resampled import AlongRay, Events, Mean, OfWeights
+from calibrant.evaluation._rows import Row, rows_of_events, rows_of_predictions
 from calibrant.evaluation._shape import Shape, ShapeName, shape_of
 from calibrant.evaluation._slow_draws import SweepDraws
 from calibrant.evaluation._weights import multinomial_weights
 from calibrant.measures._binned import as_counts, assign_bins
-from calibrant.measures._order import Ascending
 from calibrant.measures._sweep import monotone_bins
 
 N, CLASSES = 120, 4
@@ -48,7 +46,9 @@ def sample(*, tied: bool, seed: int = 0) -> tuple[Tensor, Tensor]:
     return logits, labels
 
 
-ROWS = list(rows_of_predictions(Predictions(*sample(tied=True)), torch.ones(N).double(), 15))
+# Rows by class draw labels anew instead: test_class_draws.py.
+EVERY = rows_of_predictions(Predictions(*sample(tied=True)), torch.ones(N).double(), 15)
+ROWS = [name for name, row in EVERY.items() if isinstance(row.resampled, OfWeights)]
 
 
 @pytest.fixture(
@@ -64,7 +64,13 @@ def world(request: pytest.FixtureRequest) -> tuple[Tensor, Tensor, Tensor]:
     return logits, labels, weights
 
 
-OF_EQUAL_MASS = ("ece_mass", "ece_mass_l2", "debiased_ece", "marginal_ece")
+OF_EQUAL_MASS = ("ece_mass", "ece_mass_l2", "debiased_ece")
+
+
+def of_weights(logits: Tensor, labels: Tensor, base: Tensor, name: str) -> tuple[Row, OfWeights]:
+    row = rows_of_predictions(Predictions(logits, labels, weights=base), base, 15)[name]
+    assert isinstance(row.resampled, OfWeights)
+    return row, row.resampled
 
 
 @pytest.mark.parametrize("name", [name for name in ROWS if name not in OF_EQUAL_MASS])
@@ -72,13 +78,13 @@ def test_each_resample_is_the_measure_s_own_weighted_form(
     name: str, world: tuple[Tensor, Tensor, Tensor]
 ) -> None:
     logits, labels, base = world
-    row = rows_of_predictions(Predictions(logits, labels, weights=base), base, 15)[name]
+    _, resampled = of_weights(logits, labels, base, name)
     (weights,) = multinomial_weights(base, 4, seed=3)
     one_by_one = [
         rows_of_predictions(Predictions(logits, labels, weights=own), own, 15)[name].value()
         for own in weights
     ]
-    assert_close(row.resampled.draw(weights), torch.stack(one_by_one))
+    assert_close(resampled.draw(weights), torch.stack(one_by_one))
 
 
 def squares_in_bins(confidence: Tensor, outcome: Tensor, base: Tensor, own: Tensor) -> list[Tensor]:
@@ -104,22 +110,17 @@ def test_resamples_of_equal_mass_keep_the_bins_of_the_sample(
 ) -> None:
     logits, labels, base = world
     predictions = Predictions(logits, labels, weights=base)
-    rows = rows_of_predictions(predictions, base, 15)
     (weights,) = multinomial_weights(base, 4, seed=3)
     for k, own in enumerate(weights):
         sums = squares_in_bins(predictions.confidence, predictions.correct, base, own)
-        by_class = [
-            squares_in_bins(chance, (labels == j).double(), base, own)[1]
-            for j, chance in enumerate(predictions.probs.T)
-        ]
         slowly = {
             "ece_mass": sums[0],
             "ece_mass_l2": sums[1].sqrt(),
             "debiased_ece": sums[2].sqrt(),
-            "marginal_ece": torch.stack(by_class).mean().sqrt(),
         }
         for name in OF_EQUAL_MASS:
-            assert_close(rows[name].resampled.draw(weights)[k], slowly[name])
+            _, resampled = of_weights(logits, labels, base, name)
+            assert_close(resampled.draw(weights)[k], slowly[name])
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -127,17 +128,11 @@ def test_a_resample_that_is_the_sample_gives_the_value(
     name: str, world: tuple[Tensor, Tensor, Tensor]
 ) -> None:
     logits, labels, base = world
-    row = rows_of_predictions(Predictions(logits, labels, weights=base), base, 15)[name]
-    assert_close(row.resampled.draw(base[None])[0], row.value())
+    row, resampled = of_weights(logits, labels, base, name)
+    assert_close(resampled.draw(base[None])[0], row.value())
 
 
-ALONG_RAY = [
-    name
-    for name, row in rows_of_predictions(
-        Predictions(*sample(tied=True)), torch.ones(N).double(), 15
-    ).items()
-    if isinstance(row.resampled, AlongRay)
-]
+ALONG_RAY = [name for name, row in EVERY.items() if isinstance(row.resampled, AlongRay)]
 
 
 @pytest.mark.parametrize("name", [name for name in ALONG_RAY if name != "mce"])
@@ -152,10 +147,6 @@ def test_moving_to_the_observed_gaps_changes_nothing(name: str) -> None:
         patch.setattr(
             "calibrant.evaluation._resampled.shape_of",
             lambda confidence, gap, _: Shape(gap, gap, gap),
-        )
-        patch.setattr(
-            "calibrant.evaluation._class_draws.shape_in",
-            lambda bin_of, confidence, gap, weights: Shape(gap, gap, gap),
         )
         observed = rows_of_predictions(Predictions(logits, labels), ones, 15)[name].resampled
         observed = observed.own if isinstance(observed, SweepDraws) else observed
@@ -298,66 +289,11 @@ def test_the_size_of_a_block_does_not_change_what_a_row_does(
     whole = estimates(chosen, ones, draws=40, level=0.9, seed=0)
     monkeypatch.setattr(
         "calibrant.evaluation._estimates.multinomial_weights",
-        lambda *told: next(iter(multinomial_weights(*told))).split(7),
+        lambda weights, draws, seed: next(iter(multinomial_weights(weights, draws, seed))).split(7),
     )
     # To the last bit or nearly: matrix products of other shapes add in another order.
     for name, estimate in estimates(chosen, ones, draws=40, level=0.9, seed=0).items():
         assert astuple(estimate) == pytest.approx(astuple(whole[name]), rel=1e-12, abs=1e-15)
-
-
-def test_larger_blocks_hold_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = torch.rand(11, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    monkeypatch.setattr(_weights, "_AT_ONCE", 4 * 11)
-    small, large = (list(multinomial_weights(base, 23, 5, held)) for held in (0, 10 * 11 + 3))
-    assert [len(block) for block in small] == [4, 4, 4, 4, 4, 3]
-    assert [len(block) for block in large] == [10, 10, 3]
-    assert_close(torch.cat(large), torch.cat(small))
-    for block in (*small, *large):
-        assert_close((block / base).sum(dim=1), torch.full((len(block),), 11.0).double())
-
-
-def test_rows_by_class_order_each_class_once_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    logits, labels = sample(tied=True)
-    ones = torch.ones(N).double()
-    rows = rows_of_predictions(Predictions(logits, labels), ones, 15)
-    chosen = {name: rows[name] for name in ("class_wise_ece", "marginal_ece")}
-    ordered = Mock(wraps=Ascending.of)
-    monkeypatch.setattr(Ascending, "of", ordered)
-    monkeypatch.setattr(_class_draws, "_SAMPLES", 2 * N)  # two classes at a time
-    estimates(chosen, ones, draws=40, level=0.9, seed=0)
-    tables = [call.args[0] for call in ordered.call_args_list if call.args[0].ndim == 2]
-    assert [len(table) for table in tables] == [2, 2]
-
-
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_rows_by_class_are_those_of_each_class_on_its_own(kind: torch.dtype) -> None:
-    """Against the bins of one class, which are written for any events; runs of few samples."""
-    rng = torch.Generator().manual_seed(2)
-    chances = (3 * torch.randn(70, 40, generator=rng)).softmax(dim=1).to(kind)
-    labels = torch.randint(40, (70,), generator=rng)
-    base = 0.5 + torch.rand(70, generator=rng, dtype=torch.float64)
-    rows = rows_of_predictions(
-        Predictions.from_probabilities(chances, labels, weights=base), base, 10
-    )
-    (weights,) = multinomial_weights(base, 6, seed=1)
-    scales = torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)
-    parts = [
-        Events.of(chances[:, j], (labels == j).to(kind), base) for j in range(chances.shape[1])
-    ]
-    for name, binned, reduce, norm in (
-        ("class_wise_ece", by_width, total_gap, 1),
-        ("marginal_ece", by_mass, l2_gap, 2),
-    ):
-        each = [BinnedDraws(events, binned(events, 10), reduce) for events in parts]
-        found = rows[name].resampled
-        assert isinstance(found, AlongRay)
-        for shape in ("expected", "sparse", "even"):
-            moved = torch.stack([one.moved(weights, scales, shape) ** norm for one in each])
-            truth = torch.stack([one.truth(scales, shape) ** norm for one in each])
-            slowly = (moved.mean(dim=0) ** (1 / norm), truth.mean(dim=0) ** (1 / norm))
-            quick = (found.moved(weights, scales, shape), found.truth(scales, shape))
-            for a, b in zip(quick, slowly, strict=True):
-                assert_close(a, b, rtol=1e-5, atol=1e-7)
 
 
 def test_a_mean_of_what_is_infinite_is_so_where_it_is_drawn() -> None:
@@ -536,15 +472,15 @@ def test_the_ends_of_an_interval_come_from_rays_of_their_own(name: str) -> None:
     assert isinstance(ray, AlongRay)
     scales, value = ray.scales_like(ones), row.value().item()
     rays, truths = ray.rays(weights, scales), ray.truths(scales)
-    shapes: tuple[ShapeName, ...] = (
-        "sparse",
-        "expected" if name in ("ks_error", "esd", "mmce") else "even",
-    )
-    (low, high), (_, other) = (
+    shapes: list[ShapeName] = ["sparse", "even"]
+    if name in ("ks_error", "esd", "mmce"):
+        shapes.append("expected")
+    (low, high), *others = (
         inverted(value, ray.moved(weights, scales, shape), ray.truth(scales, shape), 0.9)
         for shape in shapes
     )
-    assert ray.ends(value, rays, truths, 0.9) == pytest.approx((low, max(high, other)))
+    highest = max(high, *(other for _, other in others))
+    assert ray.ends(value, rays, truths, 0.9) == pytest.approx((low, highest))
 
 
 def test_intervals_of_events_hold_the_truth_about_as_often_as_they_say() -> None:

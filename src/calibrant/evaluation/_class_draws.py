@@ -1,257 +1,196 @@
-"""Errors measured class by class, over many resamples."""
+"""Errors measured class by class, had the labels been others."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..measures._binned import Binning, assign_bins, equal_mass
-from ..measures._order import Ascending
+from ..measures._binned import assign_bins
 from ..measures._precision import widened
 from ..predictions import Predictions
-from ._resampled import AlongRay
-from ._shape import SHAPE_BINS, ShapeName, shape_in
+from ._class_cells import Cells, ClassTables, Cut
+from ._resampled import OnRays
+from ._tempered import in_shares, row_blocks
 
-# Samples of all classes that are ordered at once, and numbers of their bins held at once.
-_SAMPLES, _BIN_TOTALS = 2**18, 2**20
-# So many samples are added in single precision, and such sums in double.
-_RUN = 2**12
+# Numbers of cells held at once, over draws.
+_AT_ONCE = 2**21
+# What is drawn in a few seconds: labels, and counts of cells for each place of a ray.
+_LABELS, _COUNTS = 2**24, 2**21
+# Below this the ends of an interval are guesses.
+_FEWEST = 100
 
-# Where the truth may lie, or the gaps that were observed.
-Gaps = ShapeName | Literal["gap"]
-
-
-@dataclass(frozen=True)
-class _Bins:
-    """The bins of some classes that hold any sample, class after class.
-
-    - `of`: the bin of each run of samples. `mass`, `gap`: how much each counts in the sample, and
-      its sum of gaps. `truth`: the sums of gaps that it may have.
-    """
-
-    of: Int[Tensor, " runs"]
-    mass: Float[Tensor, " bins"]
-    gap: Float[Tensor, " bins"]
-    truth: Float[Tensor, "shapes bins"]
-
-    def totals(self, runs: Float[Tensor, "runs draws"]) -> Float[Tensor, "bins draws"]:
-        """In every resample, from what the runs come to."""
-        return runs.new_zeros(len(self.mass), runs.shape[1]).index_add(0, self.of, runs)
+CUTS: tuple[Cut, ...] = ("width", "mass", "predicted")
+Totals = dict[Cut, Float[Tensor, "draws shapes scales"]]
 
 
 @dataclass(frozen=True)
-class _Classes:
-    """Some classes, each with its samples in the order of their chances, cut into runs.
+class LabelDraws:
+    """Labels drawn anew from the predicted chances, and from others that the truth may have.
 
-    A run is short, and lies in one bin whatever the binning.
-
-    - `source`: the sample at each place, class after class. `gap`: its gap.
-    - `starts`: where runs begin. `binned`: the bins of equal width and of equal mass.
-    """
-
-    source: Int[Tensor, " places"]
-    gap: Float[Tensor, " places"]
-    starts: Int[Tensor, " runs"]
-    binned: dict[Binning, _Bins]
-
-    def runs(
-        self, counts: Float[Tensor, "n draws"]
-    ) -> tuple[Float[Tensor, "runs draws"], Float[Tensor, "runs draws"]]:
-        """How much each run counts in every resample, and its sum of gaps."""
-        of_runs = torch.nn.functional.embedding_bag
-        mass = of_runs(self.source, counts, self.starts, mode="sum")
-        gap = of_runs(
-            self.source,
-            counts,
-            self.starts,
-            mode="sum",
-            per_sample_weights=self.gap.to(counts.dtype),
-        )
-        return mass.double(), gap.double()
-
-
-@dataclass(frozen=True)
-class _Visit:
-    """What one visit to all classes found: sums over classes, of gaps or of their squares.
-
-    - `moved`: in every resample, had the truth been each multiple of a shape. `truth`: of the
-      shapes themselves.
-    """
-
-    moved: dict[Binning, Float[Tensor, "draws shapes scales"]]
-    truth: dict[Binning, Float[Tensor, " shapes"]]
-
-
-@dataclass(frozen=True)
-class ClassTables:
-    """The classes of some predictions, a few at a time: memory is that of a few columns.
-
-    To order a column takes longer than to add its resamples, so one visit serves every binning.
+    With many classes most bins hold a handful of samples, or expect a handful of events. Resampled
+    rows scatter too little there: an event that did not happen never happens. Labels drawn from
+    the chances scatter as those of a calibrated model do, dependent as labels are. Under another
+    truth each cell keeps as many of its hits, or of its misses, as that truth would leave.
     """
 
     predictions: Predictions
     weights: Float[Tensor, " n"]
     bins: int
-    _last: list[tuple[Tensor, tuple[Gaps, ...], tuple[float, ...], _Visit]] = field(
-        default_factory=list, compare=False
+    _found: dict[tuple[int, int, tuple[float, ...]], Totals] = field(
+        default_factory=dict, compare=False
     )
 
-    def visit(
-        self,
-        weights: Float[Tensor, "draws n"],
-        scales: Float[Tensor, " scales"],
-        shapes: tuple[Gaps, ...],
-    ) -> _Visit:
-        """Each class once. The last answer is remembered: two rows ask for the same."""
-        asked = (shapes, tuple(scales.tolist()))
-        if not self._last or self._last[0][0] is not weights or self._last[0][1:3] != asked:
-            self._last[:] = [(weights, *asked, self._visit(weights, scales, shapes))]
-        return self._last[0][3]
+    @cached_property
+    def tables(self) -> ClassTables:
+        """The bins of all classes."""
+        return ClassTables.of(self.predictions, self.weights, self.bins)
 
-    def truths(self, shapes: tuple[Gaps, ...]) -> dict[Binning, Float[Tensor, " shapes"]]:
-        """Those of the last visit where it asked for the same shapes."""
-        if self._last and self._last[0][1] == shapes:
-            return self._last[0][3].truth
-        own, one = self.weights[None], torch.ones_like(self.weights[:1])
-        return self.visit(own, one, shapes).truth
+    def cells(self, cut: Cut) -> Cells:
+        """Those of one kind."""
+        return self.tables.by_cut[cut].cells
 
-    def _visit(self, weights: Tensor, scales: Tensor, shapes: tuple[Gaps, ...]) -> _Visit:
-        size = weights.sum(dim=1)
-        counts = weights.to(torch.float32).T.contiguous()
-        share = 1 / torch.where(size > 0, size, 1)
-        empty = weights.new_zeros(len(weights), len(shapes), len(scales))
-        moved: dict[Binning, Tensor] = {"width": empty, "mass": empty.clone()}
-        truth: dict[Binning, Tensor] = {
-            name: weights.new_zeros(len(shapes)) for name in ("width", "mass")
+    @property
+    def most(self) -> int:
+        """No more draws than this."""
+        cells = sum(len(self.cells(cut).mass) for cut in CUTS)
+        labels = _LABELS // max(len(self.predictions), 1)
+        return max(_FEWEST, min(labels, _COUNTS // max(cells, 1)))
+
+    def totals(self, draws: int, seed: int, scales: Float[Tensor, " scales"]) -> Totals:
+        """Over bins, had the truth been each multiple of each shape; once for all rows.
+
+        Sizes of gaps, or squares in bins of equal mass.
+        """
+        asked = (draws, seed, tuple(scales.tolist()))
+        if asked not in self._found:
+            rng = torch.Generator(self.weights.device).manual_seed(seed)
+            parts = list(self._parts(draws, rng, scales))
+            self._found[asked] = {cut: torch.cat([part[cut] for part in parts]) for cut in CUTS}
+        return self._found[asked]
+
+    def _parts(self, draws: int, rng: torch.Generator, scales: Tensor) -> Iterator[Totals]:
+        step = max(1, _AT_ONCE // max(1, *(len(self.cells(cut).mass) for cut in CUTS)))
+        for done in range(0, draws, step):
+            shares = self._happened(min(step, draws - done), rng)
+            yield {cut: along(cut, self.cells(cut), shares[cut], scales, rng) for cut in CUTS}
+
+    def _happened(self, draws: int, rng: torch.Generator) -> dict[Cut, Tensor]:
+        """How much of the whole happens in each cell when labels are drawn from the chances."""
+        own = in_shares(self.weights)
+        found: dict[Cut, Tensor] = {
+            cut: own.new_zeros(draws * len(self.cells(cut).mass)) for cut in CUTS
         }
-        for some in self._some(len(weights), shapes):
-            mass, gap = (runs * share for runs in some.runs(counts))
-            width, equal = some.binned["width"], some.binned["mass"]
-            truth["width"] += width.truth.abs().sum(dim=1)
-            truth["mass"] += (equal.truth.square() * _inverse(equal.mass)).sum(dim=1)
-            noise = width.totals(gap) - width.gap[:, None]
-            for k, at in enumerate(width.truth):
-                for j, scale in enumerate(scales):
-                    moved["width"][:, k, j] += (noise + scale * at[:, None]).abs().sum(dim=0)
-            noise, inverse = equal.totals(gap) - equal.gap[:, None], _inverse(equal.totals(mass))
-            # Squares along a ray are a parabola.
-            still = (noise.square() * inverse).sum(dim=0)[:, None, None]
-            across = 2 * ((noise * inverse).T @ equal.truth.T)[:, :, None]
-            curve = (inverse.T @ equal.truth.T.square())[:, :, None]
-            moved["mass"] += (still + scales * (across + scales * curve)).clamp(min=0)
-        return _Visit(moved, truth)
-
-    def _some(self, draws: int, shapes: tuple[Gaps, ...]) -> Iterator[_Classes]:
-        n, classes = len(self.predictions), self.predictions.classes
-        at_once = min(_SAMPLES // max(n, 1), _BIN_TOTALS // (self.bins * draws))
-        for first in range(0, classes, step := max(1, at_once)):
-            yield self._classes(first, min(first + step, classes), shapes)
-
-    def _classes(self, first: int, after: int, shapes: tuple[Gaps, ...]) -> _Classes:
-        chances = self.predictions.probs[:, first:after].T.contiguous()
-        ascending = Ascending.of(chances)
-        values, source = ascending.values, ascending.source
-        classes = torch.arange(first, after, device=values.device)[:, None]
-        outcome = (self.predictions.labels[source] == classes).to(values.dtype)
-        gap, wide = widened(outcome - values, values)
-        weights = self.weights[source]
-        rank = ascending.first_tied
-        of_shape = equal_mass(weights, rank, SHAPE_BINS)
-        named = shape_in(of_shape, wide, gap, weights)._asdict() | {"gap": gap}
-        total = self.weights.sum()
-        shares = weights / torch.where(total > 0, total, 1)
-        sums = torch.stack([torch.ones_like(gap), gap, *(named[shape] for shape in shapes)])
-        cells: dict[Binning, Tensor] = {
-            "width": assign_bins(values.reshape(-1), bins=self.bins, binning="width"),
-            "mass": equal_mass(weights, rank, self.bins).reshape(-1),
-        }
-        place = torch.arange(values.numel(), device=values.device) % values.shape[1]
-        begins = place % _RUN == 0
-        for cell in (*cells.values(), of_shape.reshape(-1)):
-            begins[1:] |= cell[1:] != cell[:-1]
-        starts = begins.nonzero()[:, 0]
-        run_of = begins.cumsum(0) - 1
-        of_runs = gap.new_zeros(len(sums), len(starts)).index_add(
-            1, run_of, (shares * sums).flatten(1)
-        )
-        of_class = starts // values.shape[1]
-        binned = {
-            name: _in_bins(of_class * self.bins + cell[starts], of_runs)
-            for name, cell in cells.items()
-        }
-        return _Classes(source.reshape(-1), gap.reshape(-1), starts, binned)
+        draw = torch.arange(draws, device=own.device)
+        sure = assign_bins(self.predictions.confidence, bins=self.bins, binning="width")
+        for rows in row_blocks(self.predictions, draws):
+            probs = self.predictions.probs[rows]
+            labels = _drawn(probs, draws, rng)
+            chance, share = probs.gather(1, labels), own[rows, None].expand_as(labels)
+            width = assign_bins(chance.reshape(-1), bins=self.bins, binning="width")
+            predicted = self.predictions.predicted[rows, None].expand_as(labels)
+            judged: dict[Cut, tuple[Tensor, Tensor, Tensor]] = {
+                "width": (labels, width.reshape(labels.shape), share),
+                "mass": (labels, _reached(chance, self.tables.first, labels), share),
+                "predicted": (predicted, sure[rows, None], share * (labels == predicted)),
+            }
+            for cut, (of, bin_of, happened) in judged.items():
+                table = self.tables.by_cut[cut]
+                cell = draw * len(table.cells.mass) + table.place[of * self.bins + bin_of]
+                found[cut].index_add_(0, cell.reshape(-1), happened.reshape(-1))
+        return {cut: shares.reshape(draws, -1) for cut, shares in found.items()}
 
 
-def _in_bins(cell: Int[Tensor, " runs"], sums: Float[Tensor, "sums runs"]) -> _Bins:
-    filled, of = cell.unique_consecutive(return_inverse=True)
-    mass, gap, *truth = sums.new_zeros(len(sums), len(filled)).index_add(1, of, sums)
-    return _Bins(of, mass, gap, torch.stack(truth))
+def _drawn(
+    probs: Float[Tensor, "n classes"], draws: int, rng: torch.Generator
+) -> Int[Tensor, "n draws"]:
+    """Labels of every row, each class as often as it is likely."""
+    (wide,) = widened(probs)
+    below = wide.cumsum(dim=1)
+    point = torch.rand(len(probs), draws, generator=rng, dtype=wide.dtype, device=wide.device)
+    found = torch.searchsorted(below, point * below[:, -1:], right=True)
+    return found.clamp(max=probs.shape[1] - 1)
 
 
-def _inverse(mass: Tensor) -> Tensor:
-    return torch.where(mass > 0, 1 / torch.where(mass > 0, mass, 1), 0)
+def _reached(chance: Tensor, first: Float[Tensor, "classes inner"], labels: Tensor) -> Tensor:
+    """The bin of equal mass of each chance: how many of them begin at it or below."""
+    bin_of = torch.zeros_like(labels)
+    for begin in first.T.contiguous():
+        bin_of += chance >= begin[labels]
+    return bin_of
+
+
+def along(
+    cut: Cut,
+    cells: Cells,
+    happened: Float[Tensor, "draws cells"],
+    scales: Float[Tensor, " scales"],
+    rng: torch.Generator,
+) -> Float[Tensor, "draws shapes scales"]:
+    """The sum over cells, had the truth been each multiple of each shape.
+
+    A chance that falls thins the hits, one that rises thins the misses, from place to place of a
+    ray: each has its own law, and neighbours differ by little.
+    """
+    share = happened / torch.where(cells.mass > 0, cells.mass, 1)
+    hits = (cells.count * share).round().minimum(cells.count)
+    rays = []
+    for truth in cells.truth:
+        rises = truth > 0
+        kept = torch.where(rises, cells.count - hits, hits)
+        before = torch.where(rises, 1 - cells.chance, cells.chance)
+        for scale in scales:
+            chance = (cells.chance + scale * truth).clamp(0, 1)
+            now = torch.where(rises, 1 - chance, chance)
+            stay = torch.where(before > 0, now / torch.where(before > 0, before, 1), 0)
+            kept = torch.binomial(kept, stay.clamp(0, 1).expand_as(kept), rng)
+            before = now
+            rate = torch.where(rises, cells.count - kept, kept) / cells.count
+            rays.append(_sum(cut, cells.mass, rate - cells.chance))
+    return torch.stack(rays, dim=1).reshape(len(hits), len(cells.truth), len(scales))
+
+
+def _sum(cut: Cut, mass: Tensor, gap: Float[Tensor, "*many cells"]) -> Float[Tensor, "*many"]:
+    return (gap.square() if cut == "mass" else gap.abs()) @ mass
 
 
 @dataclass(frozen=True)
-class OverClasses(AlongRay):
-    """The mean over classes of the l1 error of bins of equal width, or the root of the mean of
-    their squared l2 errors in bins of equal mass.
-
-    Sums of resamples are single precision within runs of some thousand samples: a resample is
-    right to six digits.
+class OverClasses(OnRays):
+    """The mean over classes of the l1 error of bins of equal width, the root of the mean of their
+    squared l2 errors in bins of equal mass, or the sum over predicted classes.
     """
 
-    tables: ClassTables
-    binning: Binning
-    most: int | None = None
+    labels: LabelDraws
+    cut: Cut
+    lower: ClassVar[int] = 2
 
     @property
-    def at_once(self) -> int:
-        """As many weights as the predictions are numbers: every block is a visit to all classes."""
-        return self.tables.predictions.probs.numel()
+    def most(self) -> int:  # type: ignore[override]
+        """As many as labels can be drawn."""
+        return self.labels.most
 
     @property
     def highest(self) -> float:
-        """The gaps of a sample, over all classes, come to two at most, and so do their squares."""
-        return self._norm(torch.tensor(2.0, dtype=torch.float64)).item()
-
-    def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
-        """The truth that was observed."""
-        visit = self.tables.visit(weights, torch.ones_like(weights[0, :1]), ("gap",))
-        return self._norm(visit.moved[self.binning][:, 0, 0])
-
-    def moved(
-        self,
-        weights: Float[Tensor, "draws n"],
-        scales: Float[Tensor, " scales"],
-        shape: ShapeName = "expected",
-    ) -> Float[Tensor, "draws scales"]:
-        """One shape, all classes."""
-        return self._norm(self.tables.visit(weights, scales, (shape,)).moved[self.binning][:, 0])
-
-    def truth(
-        self, scales: Float[Tensor, " scales"], shape: ShapeName = "expected"
-    ) -> Float[Tensor, " scales"]:
-        """A norm grows with its gaps."""
-        return scales * self._norm(self.tables.truths((shape,))[self.binning])
+        """The gaps of a sample come to two at most over all classes, and so do their squares."""
+        gaps = 1.0 if self.cut == "predicted" else 2.0
+        return self._norm(torch.tensor(gaps, dtype=torch.float64)).item()
 
     def rays(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self, draws: int, seed: int, scales: Float[Tensor, " scales"]
     ) -> Float[Tensor, "draws rays scales"]:
-        """Both in one visit."""
-        return self._norm(self.tables.visit(weights, scales, self._both).moved[self.binning])
+        """One set of labels for all rows."""
+        return self._norm(self.labels.totals(draws, seed, scales)[self.cut])
 
     def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
-        """Both in one visit."""
-        return self._norm(self.tables.truths(self._both)[self.binning])[:, None] * scales
-
-    @property
-    def _both(self) -> tuple[Gaps, Gaps]:
-        return "sparse", self.upper
+        """Without noise, neither of labels nor of which samples are in a cell."""
+        cells = self.labels.cells(self.cut)
+        moved = (cells.chance + scales[:, None] * cells.truth[:, None]).clamp(0, 1)
+        square = (moved - cells.chance).square() - scales.square()[:, None] * cells.luck[:, None]
+        return self._norm(_sum(self.cut, cells.mass, square.clamp(min=0).sqrt()))
 
     def _norm(self, total: Tensor) -> Tensor:
-        mean = total / self.tables.predictions.classes
-        return mean if self.binning == "width" else mean.sqrt()
+        mean = total if self.cut == "predicted" else total / self.labels.predictions.classes
+        return mean.sqrt() if self.cut == "mass" else mean

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ._class_draws import OverClasses
 from ._interval import fewest_draws, percentile
-from ._resampled import AlongRay
+from ._resampled import AlongRay, OfWeights, OnRays
 from ._rows import Row
 from ._weights import multinomial_weights
 
@@ -39,21 +40,23 @@ def estimates(
         name: min(draws, max(row.resampled.most or draws, enough)) for name, row in rows.items()
     }
     kept: dict[str, list[Tensor]] = {name: [] for name in rows}
-    for at_once in {row.resampled.at_once for row in rows.values()}:
-        some = {name: row for name, row in rows.items() if row.resampled.at_once == at_once}
-        most = max(limits[name] for name in some)
-        done = 0
-        for block in multinomial_weights(weights, most, seed, at_once):
-            # One tensor for all that use as much of it: rows can share what they make of it.
-            parts = {left: block[:left] for name in some if (left := limits[name] - done) > 0}
-            for name, row in some.items():
-                if limits[name] > done:
-                    kept[name].append(_of_block(row, parts[limits[name] - done]))
-            done += len(block)
+    for name, row in rows.items():
+        if isinstance(row.resampled, OverClasses):
+            scales = row.resampled.scales_like(weights)
+            kept[name].append(row.resampled.rays(limits[name], seed, scales))
+    done = 0
+    for block in multinomial_weights(weights, draws, seed):
+        for name, row in rows.items():
+            left = limits[name] - done
+            if left > 0 and isinstance(row.resampled, OfWeights):
+                # The very block where it is used whole, so that rows can share totals of it.
+                some = block if left >= len(block) else block[:left]
+                kept[name].append(_of_block(row.resampled, some))
+        done += len(block)
     found = {}
     for name, row in rows.items():
         value, resamples = row.value().item(), torch.cat(kept[name])
-        if isinstance(row.resampled, AlongRay):
+        if isinstance(row.resampled, OnRays):
             scales = row.resampled.scales_like(weights)
             # What rounding leaves of a truth of zero is zero.
             truths = torch.where((at := row.resampled.truths(scales)) > 1e-8, at, 0)
@@ -66,7 +69,7 @@ def estimates(
     return found
 
 
-def _of_block(row: Row, weights: Tensor) -> Tensor:
-    if isinstance(row.resampled, AlongRay):
-        return row.resampled.rays(weights, row.resampled.scales_like(weights))
-    return row.resampled.draw(weights)
+def _of_block(resampled: OfWeights, weights: Tensor) -> Tensor:
+    if isinstance(resampled, AlongRay):
+        return resampled.rays(weights, resampled.scales_like(weights))
+    return resampled.draw(weights)

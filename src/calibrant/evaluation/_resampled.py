@@ -48,40 +48,32 @@ class Events:
         return self.weights * x / torch.where(total > 0, total, 1)
 
 
-class Resampled(ABC):
-    """One number for each row of weights.
-
-    Resampling says how a statistic scatters around the *estimated* truth. Near calibration
-    that truth is the wrong place to scatter around: most of it is noise. So a statistic of
-    gaps also says how it scatters around other truths: the resampled gaps are moved from
-    their observed mean to multiples of the gaps that the truth may have.
-    """
+class Resampled:
+    """A statistic whose scatter is known from draws."""
 
     most: int | None = None
     """No more draws than this, where a draw is slow."""
 
-    @property
-    def at_once(self) -> int:
-        """How many weights may be held at once, where a block is dear whatever its size."""
-        return 0
+
+class OfWeights(Resampled, ABC):
+    """One number for each row of weights."""
 
     @abstractmethod
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """The measure's own weighted form, row by row."""
 
 
-class AlongRay(Resampled):
-    """A statistic of gaps, which can be moved along rays of truths.
+class OnRays(Resampled, ABC):
+    """A statistic of gaps, whose interval is sought along rays of truths.
 
     How far noise lifts it depends on how the truth is spread: most where that lies in a few bins,
     least where every bin is off alike. An interval begins where the first would still reach the
-    value, and ends where neither would still fall as low.
+    value, and ends where none would still fall as low.
     """
 
-    events: Events
     scales: tuple[float, ...] = SCALES
-    upper: ClassVar[ShapeName] = "even"
-    """The shape of the other truths among which the upper end is sought."""
+    lower: ClassVar[int] = 1
+    """So many of the rays, from the first on, tell where the interval begins."""
 
     @property
     def highest(self) -> float:
@@ -91,6 +83,38 @@ class AlongRay(Resampled):
     def scales_like(self, other: Tensor) -> Float[Tensor, " scales"]:
         """The places of a ray, as a tensor beside another."""
         return torch.tensor(self.scales, dtype=other.dtype, device=other.device)
+
+    @abstractmethod
+    def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
+        """The truths of the rays, the sparse one first."""
+
+    def ends(
+        self,
+        value: float,
+        rays: Float[Tensor, "draws rays scales"],
+        truths: Float[Tensor, "rays scales"],
+        level: float,
+    ) -> tuple[float, float]:
+        """The interval of a value: what any of the rays leaves possible."""
+        each = [
+            inverted(value, ray, truth, level)
+            for ray, truth in zip(rays.unbind(1), truths, strict=True)
+        ]
+        return min(low for low, _ in each[: self.lower]), max(high for _, high in each)
+
+
+class AlongRay(OnRays, OfWeights):
+    """A statistic of gaps that is moved along rays of truths.
+
+    Resampling says how a statistic scatters around the *estimated* truth. Near calibration
+    that truth is the wrong place to scatter around: most of it is noise. So a statistic of
+    gaps also says how it scatters around other truths: the resampled gaps are moved from
+    their observed mean to multiples of the gaps that the truth may have.
+    """
+
+    events: Events
+    shapes: ClassVar[tuple[ShapeName, ...]] = ("sparse", "even")
+    """Those of the rays."""
 
     @abstractmethod
     def moved(
@@ -110,31 +134,16 @@ class AlongRay(Resampled):
     def rays(
         self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
     ) -> Float[Tensor, "draws rays scales"]:
-        """The resamples along the two rays of an interval."""
-        along = (self.moved(weights, scales, "sparse"), self.moved(weights, scales, self.upper))
-        return torch.stack(along, dim=1)
+        """The resamples along the rays of an interval."""
+        return torch.stack([self.moved(weights, scales, shape) for shape in self.shapes], dim=1)
 
     def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
         """The truths of these rays."""
-        return torch.stack([self.truth(scales, "sparse"), self.truth(scales, self.upper)])
-
-    def ends(
-        self,
-        value: float,
-        rays: Float[Tensor, "draws rays scales"],
-        truths: Float[Tensor, "rays scales"],
-        level: float,
-    ) -> tuple[float, float]:
-        """The interval of a value: from the sparse truth's lower end to the higher upper one."""
-        sparse, other = (
-            inverted(value, ray, truth, level)
-            for ray, truth in zip(rays.unbind(1), truths, strict=True)
-        )
-        return sparse[0], max(sparse[1], other[1])
+        return torch.stack([self.truth(scales, shape) for shape in self.shapes])
 
 
 @dataclass(frozen=True)
-class Mean(Resampled):
+class Mean(OfWeights):
     """The weighted mean of one number per sample."""
 
     values: Float[Tensor, " n"]

@@ -18,25 +18,19 @@ from ..measures import (
     smooth_ece,
     sweep_ece,
 )
-from ..measures._binned import assign_bins
 from ..measures._precision import widened
 from ..predictions import Predictions
 from ..scores import Score, accuracy, brier, nll
-from ._bin_totals import by_cell, by_mass, by_width
+from ._bin_totals import by_mass, by_width
 from ._binned_draws import BinnedDraws, debiased_gap, l2_gap, total_gap
-from ._class_draws import ClassTables, OverClasses
+from ._class_cells import Cut
+from ._class_draws import LabelDraws, OverClasses
 from ._largest_draws import LargestGapDraws
 from ._ranking import auroc, risk_coverage_area
 from ._resampled import Events, Mean, Resampled
 from ._running_draws import EsdDraws, KsDraws, MmceDraws, RankingDraws
 from ._slow_draws import LabelBinnedDraws, SmoothDraws, SweepDraws
 from ._uncertainty import avu, mean_entropy
-
-# Draws times samples times classes that are judged in a few seconds; and as how many samples the
-# bins of a class count.
-_BY_CLASS, _A_CLASS = 2**27, 2**9
-# Below this the ends of an interval are guesses.
-_FEWEST = 100
 
 
 @dataclass(frozen=True)
@@ -101,29 +95,16 @@ def _score(score: Score[[]], predictions: Predictions) -> Row:
 
 
 def _by_class(predictions: Predictions, weights: Tensor, bins: int) -> dict[str, Row]:
-    classes, n = predictions.classes, len(predictions)
-    at_most = max(_FEWEST, _BY_CLASS // (classes * (n + _A_CLASS)))
-    tables = ClassTables(predictions, weights, bins)
-    top = Events.of(predictions.confidence, predictions.correct, weights)
-    bin_of = assign_bins(predictions.confidence, bins=bins, binning="width")
-    # Of many classes most are never predicted, and of their bins most are empty.
-    filled, cell = (predictions.predicted * bins + bin_of).unique(return_inverse=True)
-    cells = by_cell(top, cell, len(filled))
-    criteria: dict[str, tuple[Criterion, Resampled]] = {
-        "class_wise_ece": (
-            class_wise(partial(ece, bins=bins)),
-            OverClasses(tables, "width", at_most),
-        ),
+    labels = LabelDraws(predictions, weights, bins)
+    criteria: dict[str, tuple[Criterion, Cut]] = {
+        "class_wise_ece": (class_wise(partial(ece, bins=bins)), "width"),
         "marginal_ece": (
             class_wise(partial(ece, bins=bins, norm=2, binning="mass"), norm=2),
-            OverClasses(tables, "mass", at_most),
+            "mass",
         ),
-        "per_class_ece": (
-            per_class(partial(ece, bins=bins)),
-            BinnedDraws(top, cells, total_gap),
-        ),
+        "per_class_ece": (per_class(partial(ece, bins=bins)), "predicted"),
     }
     return {
-        name: Row(partial(criterion, predictions), resampled)
-        for name, (criterion, resampled) in criteria.items()
+        name: Row(partial(criterion, predictions), OverClasses(labels, cut))
+        for name, (criterion, cut) in criteria.items()
     }

@@ -14,7 +14,7 @@ from ..measures._mmce import _decayed_sums
 from ..measures._order import Ascending
 from ..measures._precision import in_proportion
 from ._ranking import Levels
-from ._resampled import AlongRay, Events, Resampled
+from ._resampled import AlongRay, Events, OfWeights
 from ._shape import ShapeName
 
 
@@ -23,10 +23,10 @@ class OfRunningSums(AlongRay):
 
     They add up bins whose gaps have one sign and cancel those of another, so what matters is where
     the signs change. A truth that is even, but to the wrong side in some bins, would scatter too
-    little: the upper end is sought along the expected one, and the sparse one.
+    little: the upper end is sought along the expected one as well.
     """
 
-    upper: ClassVar[ShapeName] = "expected"
+    shapes: ClassVar[tuple[ShapeName, ...]] = ("sparse", "even", "expected")
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class MmceDraws(OfRunningSums):
 
 
 @dataclass(frozen=True)
-class RankingDraws(Resampled):
+class RankingDraws(OfWeights):
     """A statistic of the order of confidences, whose own function takes rows of weights."""
 
     statistic: Callable[..., Tensor]
