@@ -349,3 +349,8 @@ def test_a_shell_sees_the_exit_codes_and_a_pipe_sees_no_colour(
     assert texts[1][1].startswith("calibrant: ece is ")
     assert texts[2][0] == ""
     assert re.fullmatch(r"calibrant: cut\.parquet must be a whole Parquet file; .*\n", texts[2][1])
+
+
+def test_an_empty_name_is_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", ""]) == 2
+    assert "must name a file; got an empty name" in " ".join(capsys.readouterr().err.split())

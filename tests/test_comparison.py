@@ -482,3 +482,9 @@ def test_a_row_that_is_not_there_is_asked_for_in_vain(rng: torch.Generator) -> N
     logits, labels = torch.randn(50, 3, generator=rng), torch.randint(3, (50,), generator=rng)
     with pytest.raises(KeyError, match="no row is called 'ecce'; there are accuracy, nll"):
         compare(logits, -logits, labels, draws=40)["ecce"]
+
+
+def test_a_p_value_at_the_level_is_no_more_than_its_complement() -> None:
+    """1 - 0.95 is a little more than 0.05 in binary."""
+    at = p_value_of(lambda level: (1.0, 2.0) if level <= 0.95 else (-1.0, 2.0), 0.95, draws=1000)
+    assert at == 0.05

@@ -130,3 +130,10 @@ def test_words_become_outcomes_and_texts_become_numbers() -> None:
     with pytest.raises(TypeError, match=r"Pass np\.asarray\(confidence, dtype=float\)"):
         evaluate_events(confidence, [1, 0, 1], draws=39)
     evaluate_events(np.asarray(confidence, dtype=float), [1, 0, 1], draws=39)
+
+
+def test_more_bins_than_tell_anything_are_refused() -> None:
+    said = advice(ValueError, LOGITS, LABELS, bins=1001)
+    assert said.startswith("bins must be at most 1,000, ")
+    assert said.endswith("got 1,001. Usual is 15.")
+    assert judged(LOGITS, LABELS, bins=1000)["class_wise_ece"].value > 0

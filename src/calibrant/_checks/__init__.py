@@ -16,11 +16,9 @@ from ._probabilities import ROUNDED as ROUNDED
 from ._probabilities import check_chances as check_chances
 from ._probabilities import check_not_chances as check_not_chances
 from ._probabilities import check_not_probabilities as check_not_probabilities
-from ._probabilities import check_numbers as check_numbers
 from ._probabilities import check_probabilities as check_probabilities
 from ._probabilities import check_probability_table as check_probability_table
 from ._probabilities import check_sums as check_sums
-from ._probabilities import slack as slack
 from ._settings import check_bins as check_bins
 from ._settings import check_callable as check_callable
 from ._settings import check_count as check_count

@@ -21,11 +21,6 @@ _FEW = 2**19
 _PREDICTIONS = "use Predictions(logits, labels)"
 
 
-def slack(dtype: torch.dtype) -> float:
-    """By how much a row of probabilities may miss one: the same in every type."""
-    return ROUNDED
-
-
 def are_probabilities(table: Tensor) -> bool:
     """Whether what is said to be logits is not: none is negative, and each row sums to one.
 

@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._checks import (
+    ROUNDED,
     all_up_to,
     check_probabilities,
     check_probability_table,
@@ -13,7 +14,6 @@ from .._checks import (
     check_table,
     extremes,
     is_transformed,
-    slack,
 )
 from ._blocks import in_numpy
 from ._parts import Vector
@@ -54,7 +54,7 @@ def largest_of_rows(
         numbers = table.numpy()
         place, most = search(numbers)
         largest = torch.from_numpy(most)
-        if not _are_plainly(numbers[::every], most, slack(table.dtype)):
+        if not _are_plainly(numbers[::every], most):
             _check(table, largest, every)
         return largest, torch.from_numpy(place)
     largest = table.amax(dim=1)
@@ -66,23 +66,22 @@ def largest_of_rows(
 def _check(table: Float[Tensor, "n classes"], largest: Float[Tensor, " n"], every: int) -> None:
     """Some rows for their signs and sums, and all if a maximum cannot be that of chances."""
     check_probabilities(table[::every])
-    off = slack(table.dtype)
     low, high = extremes(largest)
-    if not (low >= (1 - off) / table.shape[1] and high <= 1 + off):
+    if not (low >= (1 - ROUNDED) / table.shape[1] and high <= 1 + ROUNDED):
         check_probabilities(table)
 
 
-def _are_plainly(some: Vector, most: Vector, off: float) -> bool:
+def _are_plainly(some: Vector, most: Vector) -> bool:
     """Whether the least look at some rows, and at all maxima, finds nothing to check.
 
     By few ways of NumPy, and none of torch: after a large table no way is in the cache, and to
     fetch one takes longer than to go it.
     """
     inside = all_up_to(1, some) and all_up_to(1, most)
-    if not inside or np.minimum.reduce(most) < (1 - off) / some.shape[1]:
+    if not inside or np.minimum.reduce(most) < (1 - ROUNDED) / some.shape[1]:
         return False
     sums = np.add.reduce(some, 1)
-    return bool(np.minimum.reduce(sums) >= 1 - off and np.maximum.reduce(sums) <= 1 + off)
+    return bool(np.minimum.reduce(sums) >= 1 - ROUNDED and np.maximum.reduce(sums) <= 1 + ROUNDED)
 
 
 def _largest_of_columns(

@@ -14,7 +14,16 @@ def column(what: str) -> Any:
 
 
 FORMATS = "Parquet, Arrow, NPZ, CSV or safetensors; or a folder of Parquet."
-File = Annotated[Path, typer.Argument(metavar="FILE", help=FORMATS)]
+
+
+def _path(text: str) -> Path:
+    """A name of nothing would be the current folder."""
+    if not text:
+        raise typer.BadParameter("must name a file; got an empty name. Is a variable not set?")
+    return Path(text)
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help=FORMATS, parser=_path)]
 Logits = Annotated[
     list[str] | None,
     column("Logits, or the stem of numbered columns. Repeat to name one per class."),

@@ -20,6 +20,8 @@ _WITHOUT_GROUP = "Give samples without a group one of their own, or leave them o
 
 # The fewest samples from which anything can be said about spread.
 _FEWEST = 3
+# More bins are slow to resample, and tell less.
+_MOST_BINS = 1000
 # Above it doubles hold no fractions.
 _MOST_COUNTED = 2.0**53
 
@@ -144,6 +146,11 @@ def check_settings(
 ) -> tuple[int, int, float, int]:
     """The same as numbers of Python: whole ones above zero, a level between none and all."""
     check_count("bins", bins, usual=15)
+    if bins > _MOST_BINS:
+        raise ValueError(
+            f"bins must be at most {_MOST_BINS:,}, or each would hold next to nothing; "
+            f"got {bins:,}. Usual is 15."
+        )
     check_count("draws", draws, usual=1000)
     check_share("level", level, " Usual is 0.95.")
     check_seed(seed)

@@ -9,6 +9,8 @@ from torch import Tensor
 
 # A p-value is sought until its place is known to a share of 2 ** -20.
 _HALVINGS = 20
+# And is given in so many digits: 1 - 0.95 is a little more than 0.05.
+_DIGITS = 12
 # Of the scores of a perfect model, how many are lucky: as many as lie more than one standard
 # deviation below the mean of a normal one.
 _LUCKY = 0.16
@@ -115,7 +117,7 @@ def p_value_of(interval: Callable[[float], tuple[float, float]], level: float, d
     if isclose(least, 1 - level):
         least = 1 - level
     if leaves_out_zero(least):
-        return least
+        return round(least, _DIGITS)
     held, left_out = least, 1.0
     tried = max(1 - level, least)
     for _ in range(_HALVINGS):
@@ -124,4 +126,4 @@ def p_value_of(interval: Callable[[float], tuple[float, float]], level: float, d
         else:
             held = tried
         tried = (held + left_out) / 2
-    return left_out
+    return round(left_out, _DIGITS)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .._checks import check_not_probabilities, slack
+from .._checks import ROUNDED, check_not_probabilities
 from ._columns import Columns
 
 
@@ -52,7 +52,7 @@ class Checked:
         role = "probabilities"
         self._refuse((x < 0).any(dim=1), role, "must not be negative", _shown(x.amin(dim=1)))
         total = x.double().sum(dim=1)
-        off = (total - 1).abs() > slack(x.dtype)
+        off = (total - 1).abs() > ROUNDED
         remedy = "If these are logits, name them as logits; if they were rounded, divide each "
         remedy += "row by its sum."
         self._refuse(off, role, "must sum to one in every row", _shown(total), remedy)

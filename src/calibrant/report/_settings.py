@@ -21,6 +21,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        inputs.check_settings(self.bins, 1 if self.draws is None else self.draws, self.level)
+        draws = 1 if self.draws is None else self.draws
+        inputs.check_settings(self.bins, draws, self.level, self.seed)
         if self.draws is not None:
             inputs.check_draws(self.draws, self.level)
