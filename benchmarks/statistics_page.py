@@ -9,10 +9,10 @@ Table = Callable[[Sequence[str], Iterable[Sequence[str]], int], str]
 COVERAGE = """\
 How often the 95% interval of `evaluate` holds the truth (`interval_coverage.py`): samples of 2,000
 of worlds of ten classes, or of a hundred, whose model reports its logits times T, 1 being
-calibrated. In two of them T depends on the chance of the likeliest class: 1.3 where that is above a
-half and 0.8 elsewhere (*both signs*), and 1.5 between 0.7 and 0.8 and 1 elsewhere (*few bins*). In a
-calibrated world the truth of an error is zero and only the lower end can fail, so up to 97.5% is
-right there. The Monte-Carlo error is in brackets; rows with fewer repetitions are those that are
+calibrated. In two of them T depends on the chance of the likeliest class: 1.3 where that is above
+a half and 0.8 elsewhere (*both signs*), and 1.5 between 0.7 and 0.8 and 1 elsewhere (*few bins*).
+In a calibrated world the truth of an error is zero and only the lower end can fail, so up to 97.5%
+is right there. The Monte-Carlo error is in brackets; rows with fewer repetitions are those that are
 slow to resample, or were recorded again by themselves. Rows of one world share their samples, and
 so their luck. An empty place was not drawn.
 """
