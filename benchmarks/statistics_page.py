@@ -54,7 +54,8 @@ def sections(setting: Callable[[Row], str], table: Table) -> list[str]:
         path = RESULTS / f"{name}.csv"
         if path.exists():
             rows = read(path)
-            parts += [f"## {title}\n", setting(rows[0]), text, render(rows, table)]
+            settings = dict.fromkeys(setting(row) for row in rows)
+            parts += [f"## {title}\n", *settings, text, render(rows, table)]
     return parts
 
 
@@ -65,7 +66,7 @@ def _coverage(rows: Sequence[Row], table: Table) -> str:
     body = [
         [
             f"`{name}`",
-            found[name, worlds[0]]["repetitions"],
+            _numbers(int(row["repetitions"]) for row in rows if row["row"] == name),
             *(_percent(found[name, world]) if (name, world) in found else "" for world in worlds),
         ]
         for name in names
@@ -136,6 +137,11 @@ def _monitor(rows: Sequence[Row], table: Table) -> str:
         for row in rows
     ]
     return table(header, body, 2)
+
+
+def _numbers(several: Iterable[int]) -> str:
+    low, *_, high = sorted([*several] * 2)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _percent(row: Row) -> str:

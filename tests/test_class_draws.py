@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from calibrant import Predictions, class_wise, ece, nll, per_class
-from calibrant.evaluation import _class_draws, _tempered
+from calibrant.evaluation import _chance_blocks, _class_draws
 from calibrant.evaluation._class_cells import Cells, ClassTables
 from calibrant.evaluation._class_draws import LabelDraws, OverClasses, along
 from calibrant.evaluation._estimates import estimates
@@ -204,7 +204,7 @@ def test_cells_are_those_of_each_class_on_its_own(weighted: bool) -> None:
 def test_few_classes_at_a_time_make_the_same_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     predictions, ones = sample(50, 12), torch.ones(50).double()
     whole = ClassTables.of(predictions, ones, 15)
-    monkeypatch.setattr(_tempered, "_AT_ONCE", 100)
+    monkeypatch.setattr(_chance_blocks, "_AT_ONCE", 100)
     parts = ClassTables.of(predictions, ones, 15)
     assert_close(parts.first, whole.first)
     for cut, table in whole.by_cut.items():

@@ -11,8 +11,10 @@ from ..measures._binned import assign_bins, equal_mass
 from ..measures._order import Ascending
 from ..measures._precision import widened
 from ..predictions import Predictions
+from ._chance_blocks import ranges
 from ._shape import SHAPE_BINS, shape_in, shape_of
-from ._tempered import Tempered, in_shares, ranges
+from ._tempered import Tempered
+from ._weights import in_shares
 
 Cut = Literal["width", "mass", "predicted"]
 """Bins of equal width or of equal mass of each class, or of width of each predicted class."""

@@ -12,9 +12,10 @@ from torch import Tensor
 from ..measures._binned import assign_bins
 from ..measures._precision import widened
 from ..predictions import Predictions
+from ._chance_blocks import row_blocks
 from ._class_cells import Cells, ClassTables, Cut
 from ._resampled import OnRays
-from ._tempered import in_shares, row_blocks
+from ._weights import in_shares
 
 # Numbers of cells held at once, over draws.
 _AT_ONCE = 2**21

@@ -1,7 +1,6 @@
 """What the chances would be, were the model as a whole less sure of them, or surer."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -10,9 +9,8 @@ from torch import Tensor
 
 from ..measures._precision import widened
 from ..predictions import Predictions
+from ._chance_blocks import row_blocks
 
-# Chances that are looked at together.
-_AT_ONCE = 2**18
 # Steps that find a power within these, and how far from one it is at least: of no power at all
 # there would be no gaps.
 _STEPS, _LEAST, _MOST, _AWAY = 4, 0.25, 4.0, 0.1
@@ -68,22 +66,3 @@ def _norms(predictions: Predictions, power: float) -> Float[Tensor, " n"]:
 
 def _log(chance: Tensor) -> Tensor:
     return chance.clamp(min=torch.finfo(chance.dtype).tiny).log()
-
-
-def in_shares(weights: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-    """How much of the whole each sample is."""
-    total = weights.sum()
-    return weights / torch.where(total > 0, total, 1)
-
-
-def row_blocks(predictions: Predictions, each: int = 1) -> Iterator[slice]:
-    """Rows that are looked at together, by their chances or by more numbers for each of them."""
-    for rows in ranges(len(predictions), max(predictions.classes, each)):
-        yield slice(rows.start, rows.stop)
-
-
-def ranges(count: int, each: int) -> Iterator[range]:
-    """So many at a time that what belongs to each of them makes a block."""
-    step = max(1, _AT_ONCE // max(each, 1))
-    for begin in range(0, count, step):
-        yield range(begin, min(begin + step, count))

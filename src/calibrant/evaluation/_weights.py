@@ -30,3 +30,9 @@ def multinomial_weights(
         drawn = torch.randint(n, (rows, n), generator=generator, device=weights.device)
         cell = drawn + n * torch.arange(rows, device=weights.device)[:, None]
         yield cell.reshape(-1).bincount(minlength=rows * n).reshape(rows, n) * weights
+
+
+def in_shares(weights: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """How much of the whole each sample is."""
+    total = weights.sum()
+    return weights / torch.where(total > 0, total, 1)
