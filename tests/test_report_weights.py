@@ -179,7 +179,7 @@ def test_the_command_weighs_and_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     ("weights", "sentence"),
     [
         (torch.zeros(50), "weights must not all be zero"),
-        (torch.ones(49), "weights must hold one floating-point number per row"),
+        (torch.ones(49), "weights must hold one number per sample, 50 in all"),
         (-torch.ones(50), "weights must not all be zero|weights must be finite and not negative"),
     ],
 )

@@ -117,7 +117,7 @@ def p_value_of(interval: Callable[[float], tuple[float, float]], level: float, d
     if isclose(least, 1 - level):
         least = 1 - level
     if leaves_out_zero(least):
-        return round(least, _DIGITS)
+        return _rounded_down(least)
     held, left_out = least, 1.0
     tried = max(1 - level, least)
     for _ in range(_HALVINGS):
@@ -126,4 +126,8 @@ def p_value_of(interval: Callable[[float], tuple[float, float]], level: float, d
         else:
             held = tried
         tried = (held + left_out) / 2
-    return round(left_out, _DIGITS)
+    return _rounded_down(left_out)
+
+
+def _rounded_down(share: float) -> float:
+    return min(share, round(share, _DIGITS))
