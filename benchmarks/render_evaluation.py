@@ -33,9 +33,19 @@ def evaluation_section(
     for path in (RESULTS / "evaluation-cpu.csv", RESULTS / "evaluation-one-thread.csv"):
         if path.exists():
             rows = read(path)
-            parts += [setting(rows[0]), table(header, [_cells(row) for row in rows], 3)]
+            parts += [*_settings(rows, setting), table(header, [_cells(row) for row in rows], 3)]
             parts.append(_versions(rows))
     return parts if len(parts) > 2 else []
+
+
+def _settings(rows: Sequence[Row], setting: Callable[[Row], str]) -> list[str]:
+    """Of each run, named by its sizes where there were several."""
+    sizes: dict[str, list[str]] = {}
+    for row in rows:
+        sizes.setdefault(setting(row), []).append(row["size"])
+    if len(sizes) == 1:
+        return list(sizes)
+    return [f"{', '.join(dict.fromkeys(some))}: {told}" for told, some in sizes.items()]
 
 
 def _cells(row: Row) -> list[str]:
