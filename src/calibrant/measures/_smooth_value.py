@@ -4,6 +4,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from .._tables import PART, Events
@@ -90,8 +91,9 @@ def _moments(events: Events, points: int) -> tuple[Vector, float, float]:
     """
     moments, total, size = np.zeros((4, points + 2)), 0.0, 0.0
     place, mass, below = np.empty((3, _AT_ONCE))
-    cell = np.empty(_AT_ONCE, np.intp)
-    for confidence, outcome, weights, _ in events.by(_AT_ONCE):
+    cell = np.empty(_AT_ONCE, np.int64)
+    by_power = torch.from_numpy(moments)
+    for confidence, outcome, weights, inside in events.by(_AT_ONCE):
         n = len(confidence)
         if n < _AT_ONCE:  # the last
             place, mass, below, cell = place[:n], mass[:n], below[:n], cell[:n]
@@ -105,13 +107,15 @@ def _moments(events: Events, points: int) -> tuple[Vector, float, float]:
         size += np.abs(mass, out=below).sum()
         place *= points
         place -= 0.5
-        # What is no number lies anywhere: its gap is none either, and says so in every sum.
-        np.fmin(np.fmax(place, -1, out=place), points, out=place)
+        if not inside:
+            # What is no number lies anywhere: its gap is none either, and says so in every sum.
+            np.fmin(np.fmax(place, -1, out=place), points, out=place)
         place -= np.floor(place, out=below)
         below += 1
         np.copyto(cell, below, casting="unsafe")
-        for power in range(4):
-            moments[power] += np.bincount(cell, mass, minlength=points + 2)
+        cells, masses = torch.from_numpy(cell), torch.from_numpy(mass)
+        for sums in by_power:
+            sums.scatter_add_(0, cells, masses)
             mass *= place
     return moments, total, size
 
