@@ -1,6 +1,6 @@
 """Predictions of which the probabilities are known, and the logits are lost."""
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -9,7 +9,6 @@ from .._checks import all_up_to, check_labels, check_weights
 from .._tables import (
     Events,
     Part,
-    Vector,
     by_rows,
     first_largest,
     is_first_largest,
@@ -80,28 +79,36 @@ class OfProbabilities(Predictions):
         known = any(("predicted", on_graph) in self._derived for on_graph in (True, False))
         if known or ("confidence", True) not in self._derived:
             return super().correct
+        return self._read("correct", lambda: self._right.to(self.dtype))
+
+    @property
+    def _right(self) -> Tensor:
+        """Whether each answer is right, told by its confidence, which must be known."""
         largest = self._derived["confidence", True]
-        return self._read(
-            "correct",
-            lambda: is_first_largest(self.probs, self.labels, largest).to(self.dtype),
-        )
+        return self._read("right", lambda: is_first_largest(self.probs, self.labels, largest))
 
     @property
     def events(self) -> Events | None:
-        """Where only values are asked, and places were found when the table was looked at.
+        """Where only values are asked, and confidences were found when the table was looked at.
 
-        Answers are then compared with labels as they are read, and no column of them is made.
+        Where places were found too, answers are compared with labels as they are read, and no
+        column of them is made.
         """
-        known = [self._derived.get((name, True)) for name in ("confidence", "predicted")]
-        found = [vector_of(each) for each in (*known, self.labels) if each is not None]
-        if self.weights is not None or len(found) < 3 or any(each is None for each in found):
+        known = self._derived.get(("confidence", True))
+        sure = None if known is None else vector_of(known)
+        labels = vector_of(self.labels)
+        if self.weights is not None or sure is None or labels is None:
             return None
-        sure, place, labels = cast("list[Vector]", found)
         if not (len(sure) and all_up_to(1, sure)):
             return None  # the measure will say whether that is too far
+        found = self._derived.get(("predicted", True))
+        place = vector_of(self._right if found is None else found)
+        if place is None:
+            return None
 
         def read(part: slice) -> Part:
-            return Part(sure[part], place[part] == labels[part], None, inside=True)
+            right = place[part] if found is None else place[part] == labels[part]
+            return Part(sure[part], right, None, inside=True)
 
         return Events(read, len(self), dtype=self.dtype, weighted=False)
 
