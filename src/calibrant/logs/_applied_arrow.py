@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from . import _arrow_columns as column
-from ._arrow import ArrowTable, IpcTable
+from ._arrow import ArrowTable
 from ._csv import CsvTable
+from ._ipc import IpcTable
 from ._log import Progress, alike
 from ._table import arrow
 

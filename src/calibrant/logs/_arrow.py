@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, by way of pyarrow."""
+"""What pyarrow reads, and Parquet files."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -38,6 +38,7 @@ class ArrowTable(Table):
                         block[groups] = column.names(part.column(groups), groups, self.where, first)
                     yield block
                     first += part.num_rows
+                batch = part = None  # before the next is read
 
     def records(self, forecast: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of every column, to be written again with another forecast."""
@@ -102,43 +103,3 @@ class ParquetTable(ArrowTable):
         wanted = [*numbers] if groups is None else [*numbers, groups]
         with self._open() as file:
             yield from file.iter_batches(batch_size=rows, columns=wanted, use_threads=False)
-
-
-class IpcTable(ArrowTable):
-    """Arrow's own format, also called Feather, as a file or as a stream; batch by batch."""
-
-    form = "Arrow"
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with path.open("rb") as file:
-            self.is_file = file.read(6) == b"ARROW1"
-        with self._readable(), arrow("").OSFile(str(path)) as source:
-            self._schema = self._open(source, None).schema
-            self.names = list(self._schema.names)
-
-    def _open(self, source: Any, wanted: Sequence[str] | None) -> Any:
-        ipc = arrow("ipc")
-        fields = wanted and [self._schema.get_field_index(name) for name in wanted]
-        options = ipc.IpcReadOptions(included_fields=fields)
-        opened = ipc.open_file if self.is_file else ipc.open_stream
-        return opened(source, options=options)
-
-    def count(self, names: Sequence[str]) -> int | None:
-        """The sum over the batches of a file; a stream does not tell."""
-        if not self.is_file:
-            return None
-        return sum(int(batch.num_rows) for batch in self._batches(names[-1:], None, 1))
-
-    def _batches(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Any]:
-        wanted = [*numbers] if groups is None else [*numbers, groups]
-        # Read and not mapped: what has been read would stay mapped.
-        with self._readable(), arrow("").OSFile(str(self.path)) as source:
-            reader = self._open(source, wanted)
-            some = (
-                map(reader.get_batch, range(reader.num_record_batches)) if self.is_file else reader
-            )
-            for batch in some:
-                # Lists that lie beyond their numbers would end the whole process.
-                batch.validate(full=True)
-                yield batch

@@ -4,9 +4,10 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ._arrow import IpcTable, ParquetTable
+from ._arrow import ParquetTable
 from ._columns import choose
 from ._csv import CsvTable
+from ._ipc import IpcTable
 from ._log import PredictionLog
 from ._names import Asked
 from ._npz import NpzTable
@@ -58,8 +59,10 @@ def open_log(
     that start with `_` or `.`. Folders in it that are called `key=value` hold parts too, and make
     a column of that name. All parts must have the same columns.
 
-    The file is read in batches, row group by row group. A file that is cut short, a missing
-    column or value, or a label out of range raises a `ValueError` that names the row.
+    The file is read in batches, row group by row group, in memory that does not grow with it. Two
+    forms have parts that are unpacked whole: a batch of a compressed Arrow file, and an array in
+    an NPZ file in Fortran order. A file that is cut short, a missing column or value, or a label
+    out of range raises a `ValueError` that names the row.
     Numbers keep their type, and text is read in double precision, on which depends what a chance
     of zero costs: see `evaluate_events`.
     Parquet, Arrow and CSV need `pip install 'calibrant[files]'`; pickled arrays are refused.
