@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from math import inf, isnan
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -166,13 +166,30 @@ def check_draws(draws: int, level: float) -> None:
         )
 
 
+def apart(names: Sequence[Any]) -> NDArray[Any]:
+    """Names or numbers as an array in which those that differ do so still.
+
+    NumPy's text of a fixed width has lost the NUL that some end in, and its double precision the
+    last digits of large whole numbers.
+    """
+    array = np.asarray(names)
+    match array.dtype.kind:
+        case "U" | "S":
+            lossy = any(isinstance(x, str | bytes) and x[-1:] in ("\0", b"\0") for x in names)
+        case "f":
+            lossy = any(isinstance(x, Integral) and abs(int(x)) > _MOST_COUNTED for x in names)
+        case _:
+            lossy = False
+    return np.array(names, dtype=object) if lossy else array
+
+
 def names_of_groups(groups: Numbers, n: int) -> NDArray[Any]:
     """One name or number per sample; not both, since NumPy spells 1 and "1" alike."""
     if isinstance(groups, Tensor):
         held = groups.detach().cpu()
         names = (held.float() if held.dtype == torch.bfloat16 else held).numpy()
     else:
-        names = np.asarray(groups)
+        names = groups if isinstance(groups, np.ndarray) else apart(groups)
     if names.shape != (n,):
         raise ValueError(
             f"groups must hold one entry per sample, {n} in all; got shape {names.shape}."

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..evaluation._inputs import apart
 from ._table import arrow, not_names, not_numbers, void
 
 
@@ -58,7 +59,7 @@ def names(column: Any, name: str, where: str, first: int) -> NDArray[Any]:
         except arrow("").ArrowInvalid as wrong:
             raise not_names(name, where) from wrong
     try:
-        found = np.array([str(group) for group in column.to_pylist()], dtype=str)
+        found = apart([str(group) for group in column.to_pylist()])
     except UnicodeDecodeError as wrong:
         raise not_names(name, where) from wrong
     nameless = found == ""

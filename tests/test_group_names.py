@@ -1,0 +1,64 @@
+"""Groups whose names differ are apart, also where NumPy would spell them alike."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import calibrant as cal
+from calibrant.logs import open_log
+
+pa, parquet, feather = map(import_module, ("pyarrow", "pyarrow.parquet", "pyarrow.feather"))
+
+EACH = 4
+LOGITS = torch.randn(3 * EACH, 2, generator=torch.Generator().manual_seed(0))
+LABELS = torch.arange(3 * EACH) % 2
+
+
+def as_objects(names: list[Any]) -> Any:
+    return np.array(names, dtype=object)
+
+
+@pytest.mark.parametrize("as_given", [list, tuple, as_objects])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a", "a\0", "a\0\0"],
+        [b"a", b"a\0", b"b"],
+        [2**63, 2**63 + 1, -1],
+        [2**53, 2**53 + 1, 0.5],
+        [np.uint64(2**63), np.uint64(2**63 + 1), np.int64(-1)],
+    ],
+)
+def test_names_that_differ_are_different_groups(
+    names: list[Any], as_given: Callable[[list[Any]], Any]
+) -> None:
+    found = cal.evaluate(LOGITS, LABELS, groups=as_given(names * EACH), draws=39).groups
+    assert {name: one.n for name, one in found.items()} == {str(name): EACH for name in names}
+
+
+def test_numbers_and_names_that_are_equal_are_one_group() -> None:
+    for names in ([1, True, 1.0], [np.str_("a"), "a", "a"], [0.5, np.float32(0.5), 0.5]):
+        found = cal.evaluate(LOGITS, LABELS, groups=names * EACH, draws=39).groups
+        assert [one.n for one in found.values()] == [3 * EACH]
+
+
+@pytest.mark.parametrize("end", ["parquet", "feather", "csv"])
+def test_names_that_end_in_nul_are_apart_in_files(end: str, tmp_path: Path) -> None:
+    names, sure = ["a\0", "a", "b"] * EACH, np.linspace(0.1, 0.9, 3 * EACH)
+    file = tmp_path / f"log.{end}"
+    if end == "csv":
+        rows = zip(sure, LABELS.tolist(), names, strict=True)
+        lines = [f"{c},{y},{name}\n" for c, y, name in rows]
+        file.write_text("".join(["confidence,correct,g\n", *lines]))
+    else:
+        write = parquet.write_table if end == "parquet" else feather.write_feather
+        write(pa.table({"confidence": sure, "correct": LABELS.numpy(), "g": names}), str(file))
+    log = open_log(file, groups="g")
+    sizes = {"a": EACH, "a\0": EACH, "b": EACH}
+    assert {name: len(one) for name, one in log.summaries().items()} == sizes
+    assert {name: one.n for name, one in log.evaluate(draws=39).groups.items()} == sizes
