@@ -1,6 +1,7 @@
 """One table for any predictions: the package's own numbers, with intervals."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -245,6 +246,20 @@ def test_groups_are_evaluated_on_their_own(evaluation: Evaluation) -> None:
     worst = max(("a", "b"), key=lambda name: evaluation.groups[name]["ece"].value)
     assert evaluation.worst_group == worst
     assert evaluation.worst_gap == evaluation.groups[worst]["ece"]
+
+
+def test_a_first_evaluation_does_not_load_a_compiler() -> None:
+    code = (
+        "import sys, torch\n"
+        "from calibrant import calibration_tests, compare, evaluate, Predictions\n"
+        "logits, labels = torch.randn(200, 3), torch.randint(3, (200,))\n"
+        "evaluate(logits, labels, draws=50)\n"
+        "calibration_tests(Predictions(logits, labels), draws=50)\n"
+        "compare(logits, 2 * logits, labels, draws=50)\n"
+        "print(sorted({'sympy', 'torch._dynamo', 'torch._inductor'} & sys.modules.keys()))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
 
 
 def test_prints_a_table_of_at_most_eighty_columns(evaluation: Evaluation) -> None:

@@ -92,7 +92,8 @@ def risk_coverage_area(
     (happened,) = widened(outcome)
     counted = torch.ones_like(happened) if weights is None else widened(weights)[0]
     levels = Levels.of(confidence) if levels is None else levels
-    mass = levels.totals(counted.expand(torch.broadcast_shapes(counted.shape, happened.shape)))
+    # (`torch.broadcast_shapes` would load a compiler's algebra, which takes a second.)
+    mass = levels.totals(torch.broadcast_tensors(counted, happened)[0])
     wrong = levels.totals(counted * (1 - happened))
     kept, missed = (x.flip(-1).cumsum(-1).flip(-1) for x in (mass, wrong))
     risk = missed / torch.where(kept > 0, kept, 1)

@@ -16,7 +16,7 @@ from ..measures._smooth import (
     _Waves,
     remaining_of_rows,
 )
-from ..measures._sweep import monotone_bins
+from ..measures._sweep import sweep_bins
 from ._bin_totals import Binned, by_cell, by_width
 from ._binned_draws import BinnedDraws, l2_gap
 from ._ranking import Levels
@@ -43,7 +43,7 @@ class SweepDraws(AlongRay):
     def _bins(self, weights: Tensor) -> Binned:
         events = self.events
         outcome = events.outcome.to(events.confidence.dtype)
-        bin_of = monotone_bins(events.confidence, outcome, weights, "mass")
+        bin_of = sweep_bins(events.confidence, outcome, weights, "mass")
         return by_cell(events, bin_of, int(bin_of.max()) + 1)
 
     @cached_property

@@ -62,7 +62,7 @@ def sweep_ece(
     if binning not in get_args(Binning):
         raise ValueError(f'binning must be "width" or "mass"; got {binning!r}.')
     fixed = None if weights is None else weights.detach()
-    bin_of = _choose_bins(confidence.detach(), outcome.detach(), fixed, binning)
+    bin_of = sweep_bins(confidence.detach(), outcome.detach(), fixed, binning)
     mass, gap = bin_totals(bin_of, max(len(confidence), 1), outcome - confidence, weights=weights)
     return gap_norm(mass, gap, norm).to(confidence.dtype)
 
@@ -88,14 +88,13 @@ def _monotone_bins(
 monotone_bins = torch.library.custom_op("calibrant::monotone_bins", _monotone_bins, mutates_args=())
 
 
-def _choose_bins(
-    confidence: Tensor, outcome: Tensor, weights: Tensor | None, binning: str
-) -> Tensor:
+def sweep_bins(confidence: Tensor, outcome: Tensor, weights: Tensor | None, binning: str) -> Tensor:
+    """The bin of each sample that the sweep ends with."""
     given = [x for x in (confidence, outcome, weights) if x is not None]
     if torch.compiler.is_compiling() or any(map(is_transformed, given)):
         chosen: Tensor = monotone_bins(confidence, outcome, weights, binning)
         return chosen
-    # Called plainly, the function saves the second that a first call of an operator takes.
+    # Called plainly, the function saves the seconds that a first call of an operator takes.
     return _monotone_bins(confidence, outcome, weights, binning)
 
 
