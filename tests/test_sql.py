@@ -358,6 +358,18 @@ def test_spark_names_a_row_that_will_not_do(spark: Any, tmp_path: Path) -> None:
         summarise_table(spark.read_parquet(tmp_path / "void.parquet"))
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves sockets to the collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("wrong", [[1.0], [1.0, 2.0, 3.0], []])
+def test_spark_names_an_array_of_another_length(
+    wrong: list[float], spark: Any, tmp_path: Path
+) -> None:
+    log = {"logits": [[1.0, 2.0], [3.0, 1.0], wrong], "label": [0, 1, 1], "id": list("xyz")}
+    pq.write_table(pa.table(log), tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match="another than that of the first where id is 'z', the onl"):
+        summarise_table(spark.read_parquet(tmp_path / "log.parquet"))
+
+
 def test_rows_of_zeros_and_a_one_may_be_logits() -> None:
     log = {"logit_0": [1.0, 0.0, 1.0], "logit_1": [0.0, 1.0, 0.0], "label": [0, 1, 1]}
     assert len(summarise_table(as_table(log))) == 3

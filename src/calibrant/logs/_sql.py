@@ -1,5 +1,6 @@
 """A prediction log measured where it lies: a database adds up, and only the summary moves."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -9,9 +10,9 @@ from typing import Any
 from ..evaluation import Summary
 from . import _sql_rows as rows_of
 from ._columns import Columns, choose
-from ._sql_checks import as_truth, check_numbers
+from ._sql_checks import as_truth, check_apart, check_bound, check_numbers
 from ._sql_engines import readable_by_its_engine
-from ._sql_files import unreadable
+from ._sql_files import names_in, unreadable
 from ._sql_parts import add_cells, add_marginals, add_predicted
 from ._sql_refusals import FILE, NUMBER, refuse, telling
 from ._sql_rows import Rows
@@ -40,7 +41,9 @@ def summarise_table(
     Columns with the usual names (`logit_0`, `logit_1`, ..., `label`; `confidence`, `outcome`) need
     not be named. Three aggregations run in the engine, one for events; a few thousand rows come
     back. Logits are taken in double precision; probabilities and confidences as they are, so that
-    even one on the edge of a bin falls where it falls in memory.
+    even one on the edge of a bin falls where it falls in memory. Engines do not tell columns apart
+    that differ in capitals only: such are refused. Each class makes the queries longer; for a
+    thousand, to plan them takes about a minute.
 
     >>> import tempfile, pyarrow, pyarrow.parquet
     >>> file = tempfile.mkdtemp() + "/log.parquet"
@@ -66,7 +69,8 @@ def summarise_table(
             f"{type(table).__name__}. For a data frame pass ibis.memtable(frame)."
         )
     with readable_by_its_engine():
-        return _summarise(ibis, table, "the table", asked, bins, cells)
+        check_bound(ibis, table)
+        return _summarise(ibis, table, table.columns, "the table", asked, bins, cells)
 
 
 def _ibis() -> Any:
@@ -80,7 +84,9 @@ def _ibis() -> Any:
 
 
 def _of_parquet(path: str, asked: dict[str, Any], bins: int, cells: int) -> Summary:
-    if Path(path).is_dir():
+    if not path:
+        raise ValueError("table must be the path of a Parquet file; got an empty text.")
+    if os.path.isdir(path):
         raise ValueError(
             f"table must be a Parquet file, or a glob of some; {path} is a folder. For the files "
             f"in it pass {str(Path(path) / '*.parquet')!r}; for a log in parts use "
@@ -96,7 +102,8 @@ def _of_parquet(path: str, asked: dict[str, Any], bins: int, cells: int) -> Summ
             taken = {FILE, NUMBER} & set(table.columns)
             return table if taken else engine.read_parquet(path, **{FILE: True, NUMBER: True})
 
-        return _summarise(ibis, table, Path(path).name, asked, bins, cells, numbered)
+        names = names_in(path, table.columns)
+        return _summarise(ibis, table, names, Path(path).name, asked, bins, cells, numbered)
     except failure as reason:
         said = unreadable(path, lambda name: engine.read_parquet(name).schema(), failure)
         raise ValueError(said) from reason
@@ -107,6 +114,7 @@ def _of_parquet(path: str, asked: dict[str, Any], bins: int, cells: int) -> Summ
 def _summarise(
     ibis: Any,
     table: Any,
+    names: Sequence[str],
     where: str,
     asked: dict[str, Any],
     bins: int,
@@ -115,9 +123,11 @@ def _summarise(
 ) -> Summary:
     """The same for either.
 
+    - `names`: of its columns, as they were written.
     - `numbered`: the table once more, with where each row lies; asked for when some will not do.
     """
-    chosen = choose(table.columns, where, asked)
+    chosen = choose(names, where, asked)
+    check_apart(names, chosen, where)
     rows = _rows(ibis, table, chosen)
     summary = Summary(rows.classes, bins=bins, cells=cells)
     if not add_cells(ibis, summary, rows, chosen, where):
@@ -137,7 +147,8 @@ def _rows(ibis: Any, table: Any, chosen: Columns, own: tuple[str, ...] = ()) -> 
         (arrays,) = given
         width = _width(table, arrays, chosen)
         whole = arrays.length() == width
-        given = [arrays[j] for j in range(width)]
+        # Where an array is too short, Spark would stop at what it has not.
+        given = [ibis.ifelse(whole, arrays[j], None) for j in range(width)]
         names = tuple(f"{names[0]}[{j}]" for j in range(width))
     check_numbers(given, chosen)
     narrow = chosen.kind != "logits" and all(

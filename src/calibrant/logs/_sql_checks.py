@@ -8,6 +8,28 @@ from ._columns import Columns
 from ._sql_rows import Rows
 
 
+def check_bound(ibis: Any, table: Any) -> None:
+    """A table lies somewhere."""
+    try:
+        table.get_backend()
+    except ibis.common.exceptions.IbisError as wrong:
+        raise ValueError(
+            "table must be of one connection, which reads it; got one of none, or of several. "
+            "Make it by connection.table(name)."
+        ) from wrong
+
+
+def check_apart(names: Sequence[str], chosen: Columns, where: str) -> None:
+    """Databases take names that differ in capitals only for one, and read either column."""
+    for name in chosen.all:
+        alike = [each for each in names if each.lower() == name.lower()]
+        if len(alike) > 1:
+            raise ValueError(
+                f"the columns of {where} must have names that differ by more than capitals, which "
+                f"databases do not look at; found {' and '.join(alike)}. Rename one of them."
+            )
+
+
 def as_truth(column: Any, chosen: Columns) -> Any:
     """Class indices as integers; outcomes in double precision."""
     kind = column.type()

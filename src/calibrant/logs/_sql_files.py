@@ -1,9 +1,28 @@
 """Why Parquet files could not be read by a database, in words that are not its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from glob import glob
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+
+def names_in(path: str, found: Sequence[str]) -> list[str]:
+    """What a file calls its columns. Of two that differ in capitals only, DuckDB renames one.
+
+    - `found`: what DuckDB calls them, and those that it adds for folders.
+    """
+    failures = (import_module("pyarrow").ArrowException, OSError, UnicodeDecodeError)
+    files = _files(path)
+    try:
+        own = import_module("pyarrow.parquet").read_schema(files[0]).names if files else []
+    except failures:
+        own = []
+    return [*own, *found[len(own) :]]
+
+
+def _files(path: str) -> list[str]:
+    return sorted(name for name in glob(path, recursive=True) if Path(name).is_file())
 
 
 def unreadable(path: str, schema: Callable[[str], Any], failure: type[Exception]) -> str:
@@ -17,7 +36,7 @@ def unreadable(path: str, schema: Callable[[str], Any], failure: type[Exception]
             f"{path} must be a Parquet file that can be read from here; reading failed. Fetch it "
             "first, and pass the file."
         )
-    files = sorted(name for name in glob(path, recursive=True) if Path(name).is_file())
+    files = _files(path)
     if not files:
         return f"{path} must be a Parquet file, or a glob of some; there is none."
     first = None
