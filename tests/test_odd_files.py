@@ -216,6 +216,31 @@ def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
         open_log(file)
 
 
+def test_an_archive_that_is_locked_gets_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = as_npz(tmp_path, {"logits": LOGITS, "label": np.array([1, 0, 1])})
+    whole = bytearray(file.read_bytes())
+    for sign, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        whole[whole.index(sign) + flags] |= 1  # says that a password locks it
+    file.write_bytes(whole)
+    assert main(["evaluate", str(file)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "log.npz must be a whole NPZ file; reading it failed: File 'logits.npy' is encr" in err
+
+
+def test_a_name_that_no_file_can_have_gets_one_short_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["evaluate", "a" * 5000 + ".csv"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("calibrant: there is no file 'aaa")
+    assert err.endswith("aaa…'. Check the path.\n")
+    assert len(err) < 300
+
+
 @every_format
 def test_a_file_replaced_while_it_is_read_is_noticed(save: Save, tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()

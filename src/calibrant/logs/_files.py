@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from .._text import short
 from ._arrow import ParquetTable
 from ._columns import choose
 from ._csv import CsvTable
@@ -15,6 +16,8 @@ from ._parts import PartsTable
 from ._safetensors import SafetensorsTable
 from ._table import Table
 
+# How much of a path a sentence holds.
+_WIDEST = 200
 FORMATS: dict[str, Callable[[Path], Table]] = {
     ".parquet": ParquetTable,
     ".pq": ParquetTable,
@@ -96,8 +99,8 @@ def open_table(path: Path) -> Table:
     form = FORMATS.get(path.suffix.lower())
     if path.name.lower().endswith((".csv.gz", ".tsv.gz")):
         form = CsvTable
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {str(path)!r}. Check the path.")
+    if not os.path.exists(path):  # also where no name can be so long
+        raise FileNotFoundError(f"there is no file {short(str(path), _WIDEST)!r}. Check the path.")
     if path.is_dir():
         return PartsTable(path if path.name else path.resolve())
     if form is None:

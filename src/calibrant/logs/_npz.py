@@ -44,7 +44,8 @@ class NpzTable(ArrayTable):
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as reason:
+        # A file that is locked by a password is a RuntimeError, one packed in a way unknown too.
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as reason:
             raise broken(self.where, "NPZ", reason) from reason
 
     def blocks(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Block]:
