@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..measures._binned import assign_bins
+from ..measures._binned import assign_bins, bin_mean
+from ..measures._precision import in_proportion
 from ._resampled import Events
 
 # From this many bins on, adding row by row beats a product with mostly zeros; and where the zeros
@@ -20,14 +22,15 @@ class Totals:
     """What each bin of each resample holds, as shares of the resample.
 
     - `mass`: how much counts, `gap`: the sum of gaps, `hits`: the sum of outcomes.
-    - `size`: how much each resample counts in all.
+    - `size`: how much each resample counts in all. It and the mass are one for all where only
+      outcomes are drawn anew.
     - `of_sample`: what one number per sample of the original sample comes to in the same bins.
     """
 
-    mass: Float[Tensor, "draws bins"]
+    mass: Float[Tensor, "#draws bins"]
     gap: Float[Tensor, "draws bins"]
     hits: Float[Tensor, "draws bins"]
-    size: Float[Tensor, " draws"]
+    size: Float[Tensor, " #draws"]
     of_sample: Callable[[Float[Tensor, " n"]], Float[Tensor, "#draws bins"]]
 
     def moved(
@@ -38,34 +41,95 @@ class Totals:
         return noise[:, None] + scales[:, None] * self.of_sample(truth)[:, None]
 
 
-Binned = Callable[[Float[Tensor, "draws n"]], Totals]
+class Binned:
+    """Bins that do not depend on the weights.
 
+    - `cell`: the bin of each sample, of so many `cells`.
+    """
 
-def by_cell(events: Events, cell: Int[Tensor, " n"], cells: int) -> Binned:
-    """Bins that do not depend on the weights."""
-    columns = torch.stack([torch.ones_like(events.gap), events.gap, events.outcome], dim=1)
-    few = cells < _MANY_BINS and 3 * cells * len(cell) <= _MOST_ZEROS
-    if few:
-        member = torch.nn.functional.one_hot(cell, cells).to(events.gap.dtype)
-        table = (member[:, None, :] * columns[:, :, None]).reshape(len(cell), 3 * cells)
+    def __init__(self, events: Events, cell: Int[Tensor, " n"], cells: int) -> None:
+        self._events, self._cell, self._cells = events, cell, cells
+        self._last: dict[str, tuple[Tensor, Totals]] = {}
 
-    def of_sample(x: Tensor) -> Tensor:
-        empty = torch.zeros(cells, dtype=x.dtype, device=x.device)
-        return empty.index_add(0, cell, events.shares(x))[None]
+    def __call__(self, weights: Float[Tensor, "draws n"]) -> Totals:
+        """Of each row of weights."""
+        return self._shared("weights", weights, self._of_weights)
 
-    def totals(weights: Tensor) -> Totals:
+    def of_gaps(self, gaps: Float[Tensor, "draws n"]) -> Totals:
+        """Of the sample itself, had its gaps been those of each row."""
+        return self._shared("gaps", gaps, self._of_gaps)
+
+    @cached_property
+    def own(self) -> Totals:
+        """What they hold in the sample itself."""
+        return self._of_gaps(self._events.gap[None])
+
+    @cached_property
+    def chance(self) -> Float[Tensor, " bins"]:
+        """The mean confidence of each bin."""
+        return bin_mean(self.own.hits - self.own.gap, self.own.mass)[0].clamp(0, 1)
+
+    @cached_property
+    def count(self) -> Float[Tensor, " bins"]:
+        """How many samples the weights of each bin amount to, one at least."""
+        weights = in_proportion(self._events.weights)
+        mass, squares = (
+            torch.zeros(self._cells, dtype=x.dtype, device=x.device).index_add(0, self._cell, x)
+            for x in (weights, weights.square())
+        )
+        return (mass.square() / torch.where(squares > 0, squares, 1)).round().clamp(min=1)
+
+    def _shared(self, kind: str, asked: Tensor, find: Callable[[Tensor], Totals]) -> Totals:
+        """Remember the last answer: several norms ask for the same totals."""
+        if kind not in self._last or self._last[kind][0] is not asked:
+            self._last[kind] = asked, find(asked)
+        return self._last[kind][1]
+
+    @cached_property
+    def _few(self) -> bool:
+        return self._cells < _MANY_BINS and 3 * self._cells * len(self._cell) <= _MOST_ZEROS
+
+    @cached_property
+    def _columns(self) -> Tensor:
+        events = self._events
+        return torch.stack([torch.ones_like(events.gap), events.gap, events.outcome], dim=1)
+
+    @cached_property
+    def _member(self) -> Tensor:
+        one_hot = torch.nn.functional.one_hot(self._cell, self._cells)
+        return one_hot.to(self._events.gap.dtype)
+
+    @cached_property
+    def _table(self) -> Tensor:
+        table = self._member[:, None, :] * self._columns[:, :, None]
+        return table.reshape(len(self._cell), 3 * self._cells)
+
+    def _of_sample(self, x: Float[Tensor, " n"]) -> Float[Tensor, "1 bins"]:
+        empty = torch.zeros(self._cells, dtype=x.dtype, device=x.device)
+        return empty.index_add(0, self._cell, self._events.shares(x))[None]
+
+    def _of_weights(self, weights: Tensor) -> Totals:
         size = weights.sum(dim=1)
         shares = weights / torch.where(size > 0, size, 1)[:, None]
-        if few:
-            mass, gap, hits = (shares @ table).reshape(len(weights), 3, cells).unbind(1)
+        if self._few:
+            sums = (shares @ self._table).reshape(len(weights), 3, self._cells)
+            mass, gap, hits = sums.unbind(1)
         else:
-            empty = shares.new_zeros(cells, len(weights))
-            mass, gap, hits = (
-                empty.index_add(0, cell, (shares * column).T).T for column in columns.T
-            )
-        return Totals(mass, gap, hits, size, of_sample)
+            mass, gap, hits = (self._added(shares * column) for column in self._columns.T)
+        return Totals(mass, gap, hits, size, self._of_sample)
 
-    return _shared(totals)
+    def _of_gaps(self, gaps: Tensor) -> Totals:
+        events, ones = self._events, torch.ones_like(self._events.gap)
+        own = events.shares(ones)
+        # To the weights of the sample the members are fitted once, not every row of gaps.
+        gap = gaps @ (own[:, None] * self._member) if self._few else self._added(gaps * own)
+        forecast = self._of_sample(events.outcome - events.gap)
+        size = events.weights.sum()[None]
+        return Totals(self._of_sample(ones), gap, forecast + gap, size, self._of_sample)
+
+    def _added(self, rows: Tensor) -> Tensor:
+        empty = rows.new_zeros(self._cells, len(rows))
+        return empty.index_add(0, self._cell, rows.T).T
 
 
 def by_mass(events: Events, bins: int) -> Binned:
@@ -75,21 +139,9 @@ def by_mass(events: Events, bins: int) -> Binned:
     so make less of a truth than the sample's own bins do.
     """
     cell = assign_bins(events.confidence, bins=bins, binning="mass", weights=events.weights)
-    return by_cell(events, cell, bins)
+    return Binned(events, cell, bins)
 
 
 def by_width(events: Events, bins: int) -> Binned:
     """Bins of equal width."""
-    return by_cell(events, assign_bins(events.confidence, bins=bins, binning="width"), bins)
-
-
-def _shared(binned: Binned) -> Binned:
-    """Remember the last answer: several norms ask for the totals of the same weights."""
-    last: list[tuple[Tensor, Totals]] = []
-
-    def totals(weights: Tensor) -> Totals:
-        if not last or last[0][0] is not weights:
-            last[:] = [(weights, binned(weights))]
-        return last[0][1]
-
-    return totals
+    return Binned(events, assign_bins(events.confidence, bins=bins, binning="width"), bins)

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from ..criteria import root
 from ..measures._binned import bin_mean
+from ._bin_rays import OfBins
 from ._bin_totals import Binned, Totals
-from ._resampled import AlongRay, Events
+from ._resampled import Events
 from ._shape import ShapeName
 
 # Gaps held at once, over resamples, truths and bins.
@@ -51,7 +52,7 @@ def _mean(totals: Totals, gaps: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class BinnedDraws(AlongRay):
+class BinnedDraws(OfBins):
     """A norm of the gaps of bins.
 
     - `reduce`: the norm. `of_truth`: the norm a truth has, where the estimate is corrected
@@ -65,8 +66,19 @@ class BinnedDraws(AlongRay):
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """Bin totals, then the norm."""
-        totals = self.binned(weights)
+        return self.of_totals(self.binned(weights))
+
+    def fixed_bins(self) -> Binned:
+        """All its bins are those of the sample."""
+        return self.binned
+
+    def of_totals(self, totals: Totals) -> Float[Tensor, " draws"]:
+        """The norm."""
         return self.reduce(totals, totals.gap[:, None])[:, 0]
+
+    def of_true_totals(self, totals: Totals) -> Float[Tensor, " draws"]:
+        """The norm that a truth has."""
+        return (self.of_truth or self.reduce)(totals, totals.gap[:, None])[:, 0]
 
     def moved(
         self,

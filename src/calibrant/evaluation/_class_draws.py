@@ -15,6 +15,7 @@ from ..predictions import Predictions
 from ._chance_blocks import row_blocks
 from ._class_cells import Cells, ClassTables, Cut
 from ._resampled import OnRays
+from ._thinned import thinned
 from ._weights import in_shares
 
 # Numbers of cells held at once, over draws.
@@ -131,26 +132,14 @@ def along(
     scales: Float[Tensor, " scales"],
     rng: torch.Generator,
 ) -> Float[Tensor, "draws shapes scales"]:
-    """The sum over cells, had the truth been each multiple of each shape.
-
-    A chance that falls thins the hits, one that rises thins the misses, from place to place of a
-    ray: each has its own law, and neighbours differ by little.
-    """
+    """The sum over cells, had the truth been each multiple of each shape."""
     share = happened / torch.where(cells.mass > 0, cells.mass, 1)
     hits = (cells.count * share).round().minimum(cells.count)
-    rays = []
-    for truth in cells.truth:
-        rises = truth > 0
-        kept = torch.where(rises, cells.count - hits, hits)
-        before = torch.where(rises, 1 - cells.chance, cells.chance)
-        for scale in scales:
-            chance = (cells.chance + scale * truth).clamp(0, 1)
-            now = torch.where(rises, 1 - chance, chance)
-            stay = torch.where(before > 0, now / torch.where(before > 0, before, 1), 0)
-            kept = torch.binomial(kept, stay.clamp(0, 1).expand_as(kept), rng)
-            before = now
-            rate = torch.where(rises, cells.count - kept, kept) / cells.count
-            rays.append(_sum(cut, cells.mass, rate - cells.chance))
+    rays = [
+        _sum(cut, cells.mass, rate - cells.chance)
+        for truth in cells.truth
+        for rate in thinned(hits, cells.count, cells.chance, truth, scales, rng)
+    ]
     return torch.stack(rays, dim=1).reshape(len(hits), len(cells.truth), len(scales))
 
 

@@ -14,6 +14,8 @@ _DIGITS = 12
 # Of the scores of a perfect model, how many are lucky: as many as lie more than one standard
 # deviation below the mean of a normal one.
 _LUCKY = 0.16
+# A draw that repeats the value ties with it, though the measure rounded it otherwise.
+_ROUNDED = 1e-6
 
 
 def middle(
@@ -67,6 +69,7 @@ def inverted(
     quantile of a perfect model says no more than that quantile would. The reasons are in
     docs/decisions/intervals.md.
     """
+    moved = torch.where((moved - value).abs() <= _ROUNDED * abs(value), value, moved)
     least, most = (end.cummax(dim=0).values.tolist() for end in middle(moved, level))
     seen = max(value, moved[:, 0].nanquantile(_LUCKY).item())
     ray = truth.tolist()

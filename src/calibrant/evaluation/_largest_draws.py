@@ -8,10 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..measures._binned import assign_bins
-from ._bin_totals import Binned
+from ._bin_rays import OfBins
+from ._bin_totals import Binned, Totals
 from ._binned_draws import BinnedDraws, l2_gap, largest_gap
 from ._interval import inverted
-from ._resampled import AlongRay, Events
+from ._resampled import Events
 from ._shape import ShapeName
 
 # Standard errors from zero beyond which a bin's own gap is believed.
@@ -19,7 +20,7 @@ _SEEN = 1.5
 
 
 @dataclass(frozen=True)
-class LargestGapDraws(AlongRay):
+class LargestGapDraws(OfBins):
     """The largest error is often that of a bin of few samples, which resampling leaves unmoved.
 
     So along the ray outcomes are drawn anew: in each bin as many as it holds, or as its weights
@@ -85,11 +86,19 @@ class LargestGapDraws(AlongRay):
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """Bin totals, then the largest."""
-        return BinnedDraws(self.events, self.binned, largest_gap).draw(weights)
+        return self.of_totals(self.binned(weights))
+
+    def fixed_bins(self) -> Binned:
+        """All its bins are those of the sample."""
+        return self.binned
+
+    def of_totals(self, totals: Totals) -> Float[Tensor, " draws"]:
+        """The largest mean gap."""
+        return largest_gap(totals, totals.gap[:, None])[:, 0]
 
     def moved(
         self,
-        weights: Float[Tensor, "draws n"],
+        weights: Float[Tensor, "draws _"],
         scales: Float[Tensor, " scales"],
         shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
@@ -114,16 +123,16 @@ class LargestGapDraws(AlongRay):
         chance = (confidence + scales[:, None] * gaps).clamp(0, 1)
         return (chance - confidence).abs().amax(dim=-1)
 
-    def rays(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+    def along(
+        self, drawn: Float[Tensor, "draws bins"], scales: Float[Tensor, " scales"], seed: int
     ) -> Float[Tensor, "draws rays scales"]:
-        """Its own, and that of the typical gap whose truth is sparse."""
-        along = (self.moved(weights, scales), self.typical.moved(weights, scales, "sparse"))
-        return torch.stack(along, dim=1)
+        """Its own, and those of the typical gap."""
+        typical = self.typical.along(drawn, scales, seed)
+        return torch.cat([self.moved(drawn, scales)[:, None], typical], dim=1)
 
     def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
-        """The truths of these two."""
-        return torch.stack([self.truth(scales), self.typical.truth(scales, "sparse")])
+        """The truths of these."""
+        return torch.cat([self.truth(scales)[None], self.typical.truths(scales)])
 
     def ends(self, value: float, rays: Tensor, truths: Tensor, level: float) -> tuple[float, float]:
         """Its own, but no lower than where the typical gap begins."""
@@ -131,5 +140,5 @@ class LargestGapDraws(AlongRay):
         # another way, it would lie beyond all of them.
         low, high = inverted(self._seen, rays[:, 0], truths[0], level)
         typical = self.typical.draw(self.events.weights[None]).item()
-        at_least, _ = inverted(typical, rays[:, 1], truths[1], level)
+        at_least, _ = self.typical.ends(typical, rays[:, 1:], truths[1:], level)
         return max(low, at_least), max(high, at_least)

@@ -117,6 +117,10 @@ class AlongRay(OnRays, OfWeights):
     """Those of the rays."""
 
     @abstractmethod
+    def of_gaps(self, gaps: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+        """The measure itself, had the gaps of the sample been those of each row."""
+
+    @abstractmethod
     def moved(
         self,
         weights: Float[Tensor, "draws n"],
@@ -132,10 +136,19 @@ class AlongRay(OnRays, OfWeights):
         return self.moved(self.events.weights[None], scales, shape)[0]
 
     def rays(
-        self, weights: Float[Tensor, "draws n"], scales: Float[Tensor, " scales"]
+        self,
+        weights: Float[Tensor, "draws n"],
+        scales: Float[Tensor, " scales"],
+        gaps: Float[Tensor, "draws n"],
     ) -> Float[Tensor, "draws rays scales"]:
-        """The resamples along the rays of an interval."""
-        return torch.stack([self.moved(weights, scales, shape) for shape in self.shapes], dim=1)
+        """The resamples along the rays of an interval.
+
+        - `gaps`: of outcomes drawn from the confidences. All rays begin at the calibrated model,
+          whose law is known.
+        """
+        moved = [self.moved(weights, scales[1:], shape) for shape in self.shapes]
+        calibrated = self.of_gaps(gaps)[:, None, None].expand(-1, len(moved), 1)
+        return torch.cat([calibrated, torch.stack(moved, dim=1)], dim=2)
 
     def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
         """The truths of these rays."""

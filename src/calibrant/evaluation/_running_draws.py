@@ -49,6 +49,10 @@ class KsDraws(OfRunningSums):
         """One running sum for each row."""
         return _size(self._running(weights))
 
+    def of_gaps(self, gaps: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+        """The same of rows of gaps."""
+        return _size(self.levels.running(self.events.shares(gaps)))
+
     def moved(
         self,
         weights: Float[Tensor, "draws n"],
@@ -98,18 +102,23 @@ class EsdDraws(OfRunningSums):
         weight = in_proportion(weights[:, source])
         weighed = weight * self.events.gap[source]
         below, shift = self._below(weighed), self._below(shifts[:, source])
-        square = weight * weight
-        size, squares, cubes = weight.sum(dim=1), square.sum(dim=1), (square * weight).sum(dim=1)
-        enough = (weight > 0).sum(dim=1) >= 3
-        count = torch.where(enough, size**3 - 3 * size * squares + 2 * cubes, 1)
+        size, count = weight.sum(dim=1), _triples(weight)
         own = (weight * (below.square() - self._below(weighed.square()))).sum(dim=1)
         cross, moved = (weight * below) @ shift.T, weight @ shift.square().T
         forms = own[:, None] + 2 * size[:, None] * cross + size.square()[:, None] * moved
-        return torch.where(enough, 1 / count, 0)[:, None] * forms
+        return torch.where(count > 0, 1 / torch.where(count > 0, count, 1), 0)[:, None] * forms
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """Two running sums for each row."""
         return self._forms(weights, torch.zeros_like(self.events.gap)[None])[:, 0]
+
+    def of_gaps(self, gaps: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+        """Two running sums for each row; how much samples count is the same for all."""
+        source = self.ascending.source
+        weight = in_proportion(self.events.weights[source])
+        weighed, count = weight * gaps[:, source], _triples(weight[None])
+        below = self._below(weighed).square() - self._below(weighed.square())
+        return below @ weight / torch.where(count > 0, count, 1) * (count > 0)
 
     def moved(
         self,
@@ -156,6 +165,11 @@ class MmceDraws(OfRunningSums):
         charge = self._charges(weights)
         return root((charge * self._field(charge)).sum(dim=1))
 
+    def of_gaps(self, gaps: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+        """The same of rows of gaps."""
+        charge = self.events.shares(gaps)[:, self.ascending.source]
+        return root((charge * self._field(charge)).sum(dim=1))
+
     def moved(
         self,
         weights: Float[Tensor, "draws n"],
@@ -187,6 +201,14 @@ class RankingDraws(OfWeights):
         return self.statistic(
             self.events.confidence, self.events.outcome, weights=weights, levels=self.levels
         )
+
+
+def _triples(weight: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+    """The products of the weights of three distinct samples, in any order; of fewer, none."""
+    square = weight * weight
+    size, squares, cubes = weight.sum(dim=1), square.sum(dim=1), (square * weight).sum(dim=1)
+    enough = (weight > 0).sum(dim=1) >= 3
+    return torch.where(enough, size**3 - 3 * size * squares + 2 * cubes, 0)
 
 
 def _shifts(events: Events, scales: Tensor, shape: ShapeName) -> Float[Tensor, "scales n"]:

@@ -17,7 +17,8 @@ from ..measures._smooth import (
     remaining_of_rows,
 )
 from ..measures._sweep import sweep_bins
-from ._bin_totals import Binned, by_cell, by_width
+from ._bin_rays import OfBins
+from ._bin_totals import Binned, Totals, by_width
 from ._binned_draws import BinnedDraws, l2_gap
 from ._ranking import Levels
 from ._resampled import AlongRay, Events
@@ -30,7 +31,7 @@ _FEWEST = 0.1
 
 
 @dataclass(frozen=True)
-class SweepDraws(AlongRay):
+class SweepDraws(OfBins):
     """The sweep's bins: those of each resample for its value, the sample's own along the ray.
 
     Bins found anew for every resample would rise with its noise, and count that as calibration
@@ -44,7 +45,7 @@ class SweepDraws(AlongRay):
         events = self.events
         outcome = events.outcome.to(events.confidence.dtype)
         bin_of = sweep_bins(events.confidence, outcome, weights, "mass")
-        return by_cell(events, bin_of, int(bin_of.max()) + 1)
+        return Binned(events, bin_of, int(bin_of.max()) + 1)
 
     @cached_property
     def own(self) -> BinnedDraws:
@@ -64,7 +65,23 @@ class SweepDraws(AlongRay):
     ) -> Float[Tensor, "draws scales"]:
         """The gaps of the sample's bins, moved, where the accuracies still rise."""
         totals, events = self.own.binned(weights), self.events
-        gaps = totals.moved(events, events.gaps(shape), scales)
+        return self._rising(totals, totals.moved(events, events.gaps(shape), scales))
+
+    def fixed_bins(self) -> Binned:
+        """Those that its own outcomes chose."""
+        return self.own.binned
+
+    def of_totals(self, totals: Totals) -> Float[Tensor, " draws"]:
+        """Where the accuracies rise."""
+        return self._rising(totals, totals.gap[:, None])[:, 0]
+
+    def of_true_totals(self, totals: Totals) -> Float[Tensor, " draws"]:
+        """Whether they rise or not."""
+        return self.own.of_totals(totals)
+
+    def _rising(
+        self, totals: Totals, gaps: Float[Tensor, "draws scales bins"]
+    ) -> Float[Tensor, "draws scales"]:
         forecast = bin_mean(totals.hits - totals.gap, totals.mass)
         rate = forecast[:, None] + bin_mean(gaps, totals.mass[:, None])
         rising = (rate.diff(dim=-1) >= 0).all(dim=-1)
@@ -105,6 +122,10 @@ class SmoothDraws(AlongRay):
         """Each row's own fixed point."""
         return self._fixed_point(self._strength(self._charges(weights)))
 
+    def of_gaps(self, gaps: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
+        """Each row's own fixed point."""
+        return self._fixed_point(self._strength(self.events.shares(gaps)))
+
     def moved(
         self,
         weights: Float[Tensor, "draws n"],
@@ -143,7 +164,7 @@ class SmoothDraws(AlongRay):
 
 
 @dataclass(frozen=True)
-class LabelBinnedDraws(AlongRay):
+class LabelBinnedDraws(OfBins):
     """Each forecast against the mean outcome of its bin of equal width.
 
     Within a bin the forecasts below the mean and those above it are two runs of the ascending
@@ -170,21 +191,24 @@ class LabelBinnedDraws(AlongRay):
         return torch.nn.functional.pad(bin_of.bincount(minlength=self.bins).cumsum(0), (1, 0))
 
     def _distances(
-        self, weights: Tensor, scales: Tensor | None, shape: ShapeName = "expected"
-    ) -> Tensor:
+        self,
+        weights: Float[Tensor, "#draws n"],
+        totals: Totals,
+        gaps: Float[Tensor, "draws scales bins"],
+    ) -> Float[Tensor, "draws scales"]:
         wide = self.events.confidence.to(self.events.gap.dtype)
         ordered = wide[self.levels.source].contiguous()
-        totals = self.binned(weights)
         size = totals.size[:, None]
         weight = weights[:, self.levels.source] / torch.where(size > 0, size, 1)
         mass, moment = (
-            torch.nn.functional.pad(x.cumsum(1), (1, 0)) for x in (weight, weight * ordered)
+            torch.nn.functional.pad(x.cumsum(1), (1, 0)).expand(len(gaps), -1)
+            for x in (weight, weight * ordered)
         )
         first, last = self.starts[:-1], self.starts[1:]
         forecast = bin_mean(totals.hits - totals.gap, totals.mass)
 
-        def distance(gaps: Tensor) -> Tensor:
-            rate = forecast + bin_mean(gaps, totals.mass)
+        def distance(of_bin: Tensor) -> Tensor:
+            rate = forecast + bin_mean(of_bin, totals.mass)
             middle = torch.searchsorted(ordered, rate.contiguous())
             middle = torch.minimum(torch.maximum(middle, first), last)
             lower = rate * (mass.gather(1, middle) - mass[:, first])
@@ -193,16 +217,20 @@ class LabelBinnedDraws(AlongRay):
             upper = upper - rate * (mass[:, last] - mass.gather(1, middle))
             return (lower + upper).sum(dim=1)
 
-        gaps = (
-            totals.gap[:, None]
-            if scales is None
-            else totals.moved(self.events, self.events.gaps(shape), scales)
-        )
         return torch.stack([distance(each) for each in gaps.unbind(1)], dim=1)
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """Running sums of each row."""
-        return self._distances(weights, None)[:, 0]
+        totals = self.binned(weights)
+        return self._distances(weights, totals, totals.gap[:, None])[:, 0]
+
+    def fixed_bins(self) -> Binned:
+        """All its bins are those of the sample."""
+        return self.binned
+
+    def of_totals(self, totals: Totals) -> Float[Tensor, " draws"]:
+        """The running sums of the sample, another mean outcome of each bin."""
+        return self._distances(self.events.weights[None], totals, totals.gap[:, None])[:, 0]
 
     def moved(
         self,
@@ -211,22 +239,33 @@ class LabelBinnedDraws(AlongRay):
         shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """The mean outcome of each bin moved, its forecasts left where they are."""
-        return self._distances(weights, scales, shape)
+        totals = self.binned(weights)
+        gaps = totals.moved(self.events, self.events.gaps(shape), scales)
+        return self._distances(weights, totals, gaps)
 
     def truth(
         self, scales: Float[Tensor, " scales"], shape: ShapeName = "expected"
     ) -> Float[Tensor, " scales"]:
+        """In the bins of the sample."""
+        return self._less_luck(self.moved(self.events.weights[None], scales, shape)[0], scales)
+
+    def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
+        """Of chances that end at zero and one."""
+        return self._less_luck(super().truths(scales), scales)
+
+    def _less_luck(
+        self, truth: Float[Tensor, "*rays scales"], scales: Float[Tensor, " scales"]
+    ) -> Float[Tensor, "*rays scales"]:
         """The distance left at scale zero, that of forecasts within a bin, is itself estimated.
 
         Two of its standard errors are taken off there, where the lower end of an interval stops.
         """
         weights = self.events.weights[None]
-        found = self._distances(weights, scales, shape)[0]
-        spread = self._distances(weights, torch.zeros_like(scales[:1]))[0, 0]
+        spread = self.moved(weights, torch.zeros_like(scales[:1]))[0, 0]
         bin_of = assign_bins(self.events.confidence, bins=self.bins, binning="width")
         wide = self.events.confidence.to(self.events.gap.dtype)
         mass = spread.new_zeros(self.bins).index_add(0, bin_of, self.events.weights)
         sums = spread.new_zeros(self.bins).index_add(0, bin_of, self.events.weights * wide)
         distance = (bin_mean(sums, mass)[bin_of] - wide).abs() - spread
         error = self.events.shares(distance).square().sum().sqrt()
-        return torch.where(scales == 0, (found - 2 * error).clamp(min=0), found)
+        return torch.where(scales == 0, (truth - 2 * error).clamp(min=0), truth)
