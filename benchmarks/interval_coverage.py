@@ -6,15 +6,19 @@ over-confident. In two worlds the factor depends on how sure the truth is, so th
 both signs, or lie in few bins. The truth of a row is its value on a population of two million with
 every outcome replaced by its chance, which leaves no noise.
 
-    python benchmarks/interval_coverage.py --device cuda --processes 12   # minutes, on a GPU
-    python benchmarks/interval_coverage.py --repetitions 20               # a look, on a CPU
+    python benchmarks/interval_coverage.py --processes 16                  # all worlds, an hour
+    python benchmarks/interval_coverage.py --worlds "T = 1" "T = 2"        # some of them
+    python benchmarks/interval_coverage.py --worlds "T = 1" --n 20 100     # of few samples
+    python benchmarks/interval_coverage.py --repetitions 20 --out look.csv # a look
 
-With `--rows` only those are drawn anew, and take their places in the table there is.
+What is drawn takes its place in the table there is, by world, row and size of sample, so a record
+can be drawn by as many calls as one likes. Every repetition has a seed of its own: a call draws the
+same, however many processes or worlds it has.
 """
 
 import argparse
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -130,7 +134,7 @@ def repetition(
 
 
 def repetitions(
-    name: str, rows: list[str], arguments: argparse.Namespace, worker: int
+    name: str, n: int, rows: list[str], arguments: argparse.Namespace, worker: int
 ) -> dict[str, list[Estimate]]:
     """One worker's share of the repetitions, the slow rows in the first few only."""
     torch.set_num_threads(1)
@@ -141,33 +145,34 @@ def repetitions(
         chosen = rows if k < arguments.slow_repetitions else quick
         # Samples of its own for every world and repetition, however many processes there are.
         rng.manual_seed(arguments.seed + 1 + list(WORLDS).index(name) * 1_000_000 + k)
-        for row, one in repetition(name, arguments.n, rng, k, chosen).items():
+        for row, one in repetition(name, n, rng, k, chosen).items():
             found[row].append(one)
     return found
 
 
-def study(name: str, arguments: argparse.Namespace) -> list[Row]:
-    """Coverage of every row in one world."""
+def study(name: str, arguments: argparse.Namespace) -> Iterator[list[Row]]:
+    """Coverage of every row in one world, for one size of sample after another."""
     rng = torch.Generator(arguments.device).manual_seed(arguments.seed)
     truth = {
         row: value
         for row, value in truths(name, rng).items()
         if arguments.rows is None or row in arguments.rows
     }
-    found: dict[str, list[Estimate]] = {row: [] for row in truth}
-    share = partial(repetitions, name, list(truth), arguments)
     with ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as workers:
-        for part in workers.map(share, range(arguments.processes)):
-            for row, some in part.items():
-                found[row] += some
-    return [
-        {"world": name, "row": row}
-        | summary(truth[row], found[row])
-        | {"n": str(arguments.n), "seed": str(arguments.seed)}
-        | circumstances(arguments.device)
-        for row in truth
-        if found[row]
-    ]
+        for n in arguments.n:
+            found: dict[str, list[Estimate]] = {row: [] for row in truth}
+            share = partial(repetitions, name, n, list(truth), arguments)
+            for part in workers.map(share, range(arguments.processes)):
+                for row, some in part.items():
+                    found[row] += some
+            yield [
+                {"world": name, "row": row}
+                | summary(truth[row], found[row])
+                | {"n": str(n), "seed": str(arguments.seed)}
+                | circumstances(arguments.device)
+                for row in truth
+                if found[row]
+            ]
 
 
 def summary(truth: float, found: list[Estimate]) -> dict[str, str]:
@@ -193,8 +198,8 @@ def summary(truth: float, found: list[Estimate]) -> dict[str, str]:
 
 def replaced(kept: list[Row], rows: list[Row]) -> list[Row]:
     """The rows there are, those drawn anew in their places, and then the new ones."""
-    found = {(row["world"], row["row"]): row for row in kept}
-    return list((found | {(row["world"], row["row"]): row for row in rows}).values())
+    before, after = ({(row["world"], row["row"], row["n"]): row for row in x} for x in (kept, rows))
+    return list((before | after).values())
 
 
 def main() -> None:
@@ -202,7 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--n", type=int, default=2000)
+    parser.add_argument("--n", type=int, nargs="+", default=[2000], help="sizes of samples")
     parser.add_argument("--repetitions", type=int, default=1000)
     parser.add_argument("--slow-repetitions", type=int, default=100)
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS))
@@ -210,14 +215,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20261115)
     parser.add_argument("--out", type=Path, default=RESULTS / "coverage.csv")
     arguments = parser.parse_args()
-    kept = read(arguments.out) if arguments.rows and arguments.out.exists() else []
-    rows: list[Row] = []
     for name in arguments.worlds:
-        rows += study(name, arguments)
-        write(arguments.out, replaced(kept, rows))
-        for row in rows:
-            if row["world"] == name:
-                print(*list(row.values())[:9], flush=True)
+        for rows in study(name, arguments):
+            # Read again each time: other calls may have written since.
+            kept = read(arguments.out) if arguments.out.exists() else []
+            write(arguments.out, replaced(kept, rows))
+            for row in rows:
+                print(row["n"], *list(row.values())[:9], flush=True)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ so their luck; rows by class were also chosen with most of these samples in sigh
 was not drawn.
 """
 
+FEW_SAMPLES = """The same of few samples: n in each.
+"""
+
 RESAMPLING = """\
 A thousand resamples of ten thousand predictions of ten classes (`resampling.py`), by the clock:
 each row of `evaluate` alone, some of them together, since they share totals, and all of them as a
@@ -61,6 +64,17 @@ def sections(setting: Callable[[Row], str], table: Table) -> list[str]:
 
 
 def _coverage(rows: Sequence[Row], table: Table) -> str:
+    usual = [row for row in rows if row["n"] == "2000"]
+    few = [
+        row | {"world": f"{row['world']}, n = {int(row['n']):,}"}
+        for row in rows
+        if row["n"] != "2000"
+    ]
+    parts = [_by_world(usual, table)] if usual else []
+    return "\n".join([*parts, FEW_SAMPLES, _by_world(few, table)] if few else parts)
+
+
+def _by_world(rows: Sequence[Row], table: Table) -> str:
     worlds = list(dict.fromkeys(row["world"] for row in rows))
     found = {(row["row"], row["world"]): row for row in rows}
     names = list(dict.fromkeys(row["row"] for row in rows))
