@@ -98,6 +98,16 @@ def test_columns_that_differ_by_capitals_are_not_taken_for_each_other(
         summarise_table(tmp_path / "log.parquet" if in_file else ibis.memtable(table), **asked)
 
 
+def test_a_file_with_brackets_in_its_name_is_that_file(tmp_path: Path) -> None:
+    twins = {"confidence": [0.5, 0.9, 0.7], "outcome": [0, 1, 1], "Outcome": [1, 0, 0]}
+    pq.write_table(pa.table(twins), tmp_path / "log[1].parquet")
+    with pytest.raises(ValueError, match=r"that may hold outcome: outcome, Outcome\."):
+        summarise_table(tmp_path / "log[1].parquet")
+    (tmp_path / "log[1].parquet").write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match=r"log\[1\]\.parquet must be a whole Parquet file; it is"):
+        summarise_table(tmp_path / "log[1].parquet")
+
+
 def test_other_columns_may_differ_by_capitals(tmp_path: Path) -> None:
     log = {
         "confidence": [0.5, 0.9, 0.7],

@@ -1,5 +1,6 @@
 """Why Parquet files could not be read by a database, in words that are not its own."""
 
+import os
 from collections.abc import Callable, Sequence
 from glob import glob
 from importlib import import_module
@@ -22,6 +23,8 @@ def names_in(path: str, found: Sequence[str]) -> list[str]:
 
 
 def _files(path: str) -> list[str]:
+    if os.path.isfile(path):  # whose name may hold signs that mean more in a glob
+        return [path]
     return sorted(name for name in glob(path, recursive=True) if Path(name).is_file())
 
 
