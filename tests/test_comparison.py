@@ -12,7 +12,7 @@ from scipy import stats  # type: ignore[import-untyped]
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import CRITERIA, Criterion, Predictions, mmce, nll, top_label
+from calibrant import CRITERIA, Criterion, Predictions, ece, mmce, nll, top_label
 from calibrant.evaluation._comparison import COMPARED, Difference, _difference, compare
 from calibrant.evaluation._interval import p_value_of
 from calibrant.evaluation._paired import Ray, paired_interval
@@ -236,6 +236,31 @@ def test_a_criterion_that_looks_at_its_values_is_judged_draw_by_draw(rng: torch.
     criteria: dict[str, Criterion] = {"mapped": nll, "looking": looking}
     found = compare(logits, 2 * logits, labels, criteria=criteria, draws=40)
     assert found["looking"] == found["mapped"]
+
+
+def test_a_criterion_that_leaves_weights_aside_is_refused(rng: torch.Generator) -> None:
+    """Every resample would be the same, and every difference certain."""
+    logits, labels = world(200, rng)
+
+    def aside(predictions: Predictions) -> Tensor:
+        return ece(predictions.confidence, predictions.correct)
+
+    def weighed(predictions: Predictions) -> Tensor:
+        return ece(predictions.confidence, predictions.correct, weights=predictions.weights)
+
+    with pytest.raises(ValueError, match=r"'mine' gives .* weights=predictions\.weights"):
+        compare(logits, 1.001 * logits, labels, criteria={"mine": aside})
+    found = compare(logits, 1.001 * logits, labels, criteria={"mine": weighed}, draws=99)["mine"]
+    assert found.low < 0 < found.high
+
+
+def test_is_a_mapping_of_its_rows(rng: torch.Generator) -> None:
+    logits, labels = world(50, rng)
+    found = compare(logits, 2 * logits, labels, draws=39)
+    assert "ece" in found
+    assert "no such row" not in found
+    assert dict(found) == found.rows
+    assert len(found) == len(found.rows)
 
 
 def test_probabilities_are_taken_when_told(rng: torch.Generator) -> None:

@@ -145,10 +145,37 @@ def test_gradients_are_left_alone(predictions: Predictions) -> None:
     assert_close(torch.tensor(found.nll.score), torch.tensor(decompose(predictions).nll.score))
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e-2, 1e2, 1e4, 1e6])
+def test_refinement_of_the_likelihood_knows_no_scale_of_logits(scale: float) -> None:
+    rng = torch.Generator().manual_seed(0)
+    logits = 2 * torch.randn(500, 5, generator=rng, dtype=torch.float64)
+    labels = torch.multinomial((logits / 1.7).softmax(1), 1, generator=rng)[:, 0]
+    found, own = (decompose(Predictions(x, labels)).nll for x in (scale * logits, logits))
+    assert found.refinement == pytest.approx(own.refinement, abs=1e-7)
+
+
+def test_a_class_ruled_out_stays_ruled_out(rng: torch.Generator) -> None:
+    """Then the best map of the others is what it would be without that class."""
+    logits = torch.randn(300, 3, generator=rng, dtype=torch.float64)
+    labels = torch.randint(2, (300,), generator=rng)
+    ruled_out = torch.cat([logits[:, :2], torch.full((300, 1), -torch.inf)], dim=1)
+    # One sample of the third class, which is sure of it, so that the class is seen.
+    seen = torch.tensor([[-torch.inf, -torch.inf, 0.0]], dtype=torch.float64)
+    both = decompose(
+        Predictions(torch.cat([ruled_out, seen]), torch.cat([labels, torch.tensor([2])]))
+    )
+    alone = decompose(Predictions(logits[:, :2], labels))
+    assert both.nll.refinement == pytest.approx(alone.nll.refinement * 300 / 301, abs=1e-6)
+
+
 def test_bad_predictions_are_refused(predictions: Predictions) -> None:
     nobody = predictions.reweighted(torch.zeros(200, dtype=torch.float64))
     with pytest.raises(ValueError, match="weight above zero; got none"):
         decompose(nobody)
+    nowhere = predictions.logits.clone()
+    nowhere[7, 1] = torch.nan
+    with pytest.raises(ValueError, match="got NaN for row 7"):
+        decompose(Predictions(nowhere, predictions.labels))
     several = Predictions.from_multilabel(torch.zeros(3, 2), torch.ones(3, 2))
     with pytest.raises(ValueError, match="one label per sample; got 2"):
         decompose(several)

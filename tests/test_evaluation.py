@@ -16,6 +16,7 @@ from torch import Tensor
 
 from calibrant import CRITERIA, Predictions
 from calibrant.evaluation import (
+    Estimate,
     Evaluation,
     compare,
     evaluate,
@@ -243,9 +244,30 @@ def test_groups_are_evaluated_on_their_own(evaluation: Evaluation) -> None:
     alone = evaluate(logits[own], labels[own], draws=39)
     assert evaluation.groups["a"] == alone
     assert {name: one.n for name, one in evaluation.groups.items()} == {"a": 50, "b": 100}
-    worst = max(("a", "b"), key=lambda name: evaluation.groups[name]["ece"].value)
-    assert evaluation.worst_group == worst
-    assert evaluation.worst_gap == evaluation.groups[worst]["ece"]
+
+
+@pytest.mark.parametrize(
+    ("small", "worst"), [((0.21, 0.0), "large"), ((0.21, 0.08), "small"), ((0.21, 0.07), "small")]
+)
+def test_the_worst_group_is_the_one_surely_furthest_off(
+    small: tuple[float, float], worst: str
+) -> None:
+    """Not the smallest, whose error is mostly noise; between equals the value decides."""
+    value, low = small
+    ece = {"small": Estimate(value, low, 0.35, 99), "large": Estimate(0.083, 0.07, 0.1, 99)}
+    each = {name: Evaluation({"ece": row}, 9, {}) for name, row in ece.items()}
+    found = Evaluation({"ece": ece["large"]}, 99, {}, each)
+    assert found.worst_group == worst
+    assert found.worst_gap == ece[worst]
+
+
+def test_is_a_mapping_of_its_rows(evaluation: Evaluation) -> None:
+    assert "ece" in evaluation
+    assert "no such row" not in evaluation
+    assert list(evaluation) == list(evaluation.rows)
+    assert dict(evaluation) == evaluation.rows
+    assert len(evaluation) == len(evaluation.rows)
+    assert evaluation.get("no such row") is None
 
 
 def test_a_first_evaluation_does_not_load_a_compiler() -> None:

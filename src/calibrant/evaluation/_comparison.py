@@ -1,9 +1,9 @@
 """Which of two models is better, and could it be chance?"""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from math import inf, isclose, isinf
+from math import inf, isclose, isinf, isnan
 from typing import Any
 
 import torch
@@ -36,6 +36,8 @@ COMPARED: dict[str, Criterion] = {
 
 # Near calibration so biased, or so skewed, that their resamples need a truth to scatter around.
 _OF_GAPS = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error", "esd")
+
+CRITERIA = SCORES | MEASURES
 
 # How far two models can be apart; the errors of a ray say so themselves.
 _FURTHEST = {"accuracy": 1.0, "brier": 2.0}
@@ -73,7 +75,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Mapping[str, Difference]):
     """Differences between two models on the same samples, by the name of the criterion."""
 
     rows: dict[str, Difference]
@@ -85,6 +87,12 @@ class Comparison:
         if name not in self.rows:
             raise KeyError(f"no row is called {name!r}; there are {', '.join(self.rows)}.")
         return self.rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers."""
@@ -145,7 +153,8 @@ def compare(
     It takes:
 
     - `first`, `second`: logits `(n, classes)`, or probabilities if `probabilities` says so.
-    - `criteria`: by name; any criterion with a weighted form.
+    - `criteria`: by name; any criterion with a weighted form, in which a sample of weight zero
+      might as well be absent. One that leaves weights aside is refused.
 
     The p-values are not corrected for the number of criteria. How often the intervals hold the
     truth is recorded in benchmarks/README.md.
@@ -188,6 +197,8 @@ def compare(
         for name, table in zip(named, tables, strict=True)
     ]
     inputs.check_enough(len(models[0]))
+    for name, criterion in criteria.items():
+        _check_weighs(name, criterion, models[0])
     ones = torch.ones(len(tables[0]), dtype=models[0].confidence.dtype, device=tables[0].device)
     rays = [_rays(model, criteria, *widened(ones)) for model in models]
     drawn: dict[str, list[Tensor]] = {name: [] for name in criteria}
@@ -242,6 +253,27 @@ def _rays(
 
 def _furthest(criterion: Criterion) -> float:
     return next((far for name, far in _FURTHEST.items() if criterion == COMPARED[name]), inf)
+
+
+def _check_weighs(name: str, criterion: Criterion, predictions: Predictions) -> None:
+    """A criterion that leaves weights aside would be the same in every resample.
+
+    Asked of half of the samples: they alone, and beside others that count nothing.
+    """
+    if any(criterion == known for known in CRITERIA.values()):
+        return
+    n, device = len(predictions), predictions.labels.device
+    half = torch.arange(0, n, 2, device=device)
+    counted = torch.zeros(n, dtype=predictions.dtype, device=device)
+    counted[half] = 1
+    alone = float(criterion(predictions._some(half, None)))
+    among = float(criterion(predictions.reweighted(counted)))
+    if not (isclose(alone, among, rel_tol=1e-3, abs_tol=1e-6) or isnan(alone)):
+        raise ValueError(
+            f"criteria must count each sample by its weight; {name!r} gives {alone:.4g} to half of "
+            f"the samples, and {among:.4g} to all with the others at weight zero. Lift a measure, "
+            "as top_label(ece) does, or pass it weights=predictions.weights."
+        )
 
 
 def _judge_all(

@@ -10,9 +10,12 @@ from torch import Tensor
 from .. import _html as html
 from ..predictions import Predictions
 from . import _table as table
+from ._as_predictions import check_confidences
 from ._events import Forecasts, events
 
 _PARTS = ("score", "calibration", "refinement", "uncertainty", "discrimination")
+# In standard deviations, beside which whatever is finite is likely.
+_RULED_OUT = -1e6
 _HOW = "score = calibration + refinement; refinement = uncertainty - discrimination"
 
 
@@ -107,6 +110,7 @@ def decompose(forecasts: Forecasts, *, top_label: bool = False) -> Decomposition
     PNAS 2021; Bröcker, "Reliability, sufficiency, and the decomposition of proper scores", 2009.
     """
     if isinstance(forecasts, Predictions):
+        check_confidences(forecasts.confidence)
         weights = forecasts.weights
         counted = torch.ones(len(forecasts)) if weights is None else weights.detach().cpu()
         if not bool(counted.any()):
@@ -181,8 +185,7 @@ def _nll_by_class(predictions: Predictions, weights: Tensor) -> Parts:
     # The best offset of a class never seen is minus infinity: it may as well be absent.
     seen = frequency > 0
     labels = (seen.cumsum(0) - 1)[predictions.labels.cpu()]
-    # A class ruled out by minus infinity stays ruled out, and zero times it stays a number.
-    z = predictions.log_probs.detach().cpu().double().clamp(min=-1e3)[:, seen]
+    z = _in_one_scale(predictions.log_probs.detach().cpu().double()[:, seen])
     observed = torch.cat(
         [(share * z.gather(1, labels[:, None])[:, 0]).sum()[None], frequency[seen]]
     )
@@ -203,3 +206,13 @@ def _nll_by_class(predictions: Predictions, weights: Tensor) -> Parts:
     ).fun
     uncertainty = -float(torch.special.xlogy(frequency, frequency).sum())
     return Parts(score, min(float(best), score, uncertainty), uncertainty)
+
+
+def _in_one_scale(z: Tensor) -> Tensor:
+    """Divided by their spread, which no temperature remembers, so that it is found as easily.
+
+    A class ruled out by minus infinity stays ruled out, and zero times it stays a number.
+    """
+    finite = z.isfinite()
+    spread = z[finite].std(correction=0)
+    return torch.where(finite, z / torch.where(spread > 0, spread, 1), _RULED_OUT)

@@ -1,6 +1,6 @@
 """What was measured: every number with its interval, to print and to keep."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from os import PathLike
@@ -14,8 +14,10 @@ from ._estimates import Estimate
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Mapping[str, Estimate]):
     """One row per score and measure, each with an interval; printed, a table.
+
+    A mapping of the names of the rows: `evaluation["ece"]`, `"nll" in evaluation`, and so on.
 
     - `rows`: by name, in the order of the table.
     - `n`: how many samples.
@@ -37,10 +39,25 @@ class Evaluation:
             raise KeyError(f"no row is called {name!r}; there are {', '.join(self.rows)}.")
         return self.rows[name]
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
     @property
     def worst_group(self) -> str | None:
-        """The group whose calibration error is the largest, by `ece`."""
-        return max(self.groups, key=lambda name: self.groups[name]["ece"].value, default=None)
+        """The group whose calibration error is the largest without a doubt.
+
+        By the lower end of the interval of `ece`, since the value itself rises as a group gets
+        smaller; by the value where the lower ends are alike, as where all are zero.
+        """
+
+        def error(name: str) -> tuple[float, float]:
+            ece = self.groups[name]["ece"]
+            return ece.low, ece.value
+
+        return max(self.groups, key=error, default=None)
 
     @property
     def worst_gap(self) -> Estimate | None:
