@@ -532,7 +532,7 @@ def test_the_highest_error_over_classes_is_that_of_a_model_always_sure_and_wrong
 def test_bad_events_are_refused_in_one_sentence() -> None:
     half = np.full(4, 0.5)
     for sure, right, sentence in (
-        (80 * half, [0, 1, 0, 1], "confidence must lie between 0 and 1; got 40 to 40"),
+        (80 * half, [0, 1, 0, 1], "confidence must lie between 0 and 1; got 40 in row 0 "),
         (half, [0, 1, 2, -1], r"outcome must be 0 or 1.* got 2 in row 2 \(counted from 0\)"),
         (half, [0, 1], "outcome must hold one entry per confidence, 4 in all"),
         (half[:2], [0, 1], "at least 3 samples"),

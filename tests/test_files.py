@@ -360,7 +360,7 @@ def test_a_column_in_doubt_gets_one_sentence(
         ("confidence,correct\n", r"log\.csv must hold at least one row; it has none"),
         ("confidence,correct\n0.5,1\n0.6\n", r"whole CSV file; .* Expected 2 columns, got 1"),
         ("confidence,correct\n0.5,1\n,1\n", r"'confidence' .* a value in every row; row 1 "),
-        ("confidence,correct\n0.5,1\n1.0000001,1\n", r"between 0 and 1; got 1\.0000001 in row 1"),
+        ("confidence,correct\n0.5,1\n1.0011,1\n", r"between 0 and 1; got 1\.0011 in row 1"),
         ("confidence,correct\n0.5,1\n50,1\n", r"between 0 and 1; got 50 in row 1 .* divide by 100"),
         (
             "confidence,correct\n0.5,1\n0.5,2\n",
@@ -385,6 +385,17 @@ def test_a_bad_row_is_named(lines: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text(lines)
     with pytest.raises(ValueError, match=sentence):
         open_log(tmp_path / "log.csv").read()
+
+
+@pytest.mark.parametrize("name", ["confidence", "probability"])
+def test_what_rounding_adds_to_certainty_is_taken_from_a_file(name: str, tmp_path: Path) -> None:
+    asked = {"confidence": name} if name == "confidence" else {"probabilities": name}
+    told, exact = tmp_path / "told.csv", tmp_path / "exact.csv"
+    told.write_text(f"{name},y\n1.0000001,1\n-0.0000001,0\n0.5,1\n")
+    exact.write_text(f"{name},y\n1,1\n0,0\n0.5,1\n")
+    truth = {"outcome" if name == "confidence" else "labels": "y"}
+    read, same = (open_log(path, **asked, **truth).read() for path in (told, exact))
+    assert read.forecast.equal(same.forecast)
 
 
 @pytest.mark.parametrize(

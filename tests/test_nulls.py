@@ -237,7 +237,7 @@ def test_order_of_samples_is_irrelevant(rng: torch.Generator) -> None:
     [
         ([0.5, 0.6], [1, 0], "at least three samples .* got 2 samples"),
         ([1.0, 1.0, 0.0], [1, 1, 0], "a confidence between 0 and 1"),
-        ([0.5, 1.6], [1, 0], "confidence must lie between 0 and 1; got 0.5 to 1.6"),
+        ([0.5, 1.6], [1, 0], r"confidence must lie between 0 and 1; got 1\.6 in row 1"),
         ([0.5, float("nan")], [1, 0], r"confidence must hold numbers; got NaN in row 1"),
         ([0.5, 0.6], [1, 2], "outcome must be 0 or 1"),
         ([0.5, 0.6], [1], r"one entry per confidence, 2 in all; got shape \(1,\)"),

@@ -416,9 +416,12 @@ def test_a_score_of_ones_own_sees_the_whole_batch(
 @pytest.mark.parametrize(
     ("chance", "told"),
     [
-        (torch.tensor([0.2, 1.2]), "got values from 0.2 to 1.2. If these are logits use"),
-        (torch.tensor([-0.2, 1.0]), "got values from -0.2 to 1"),
-        (torch.tensor([0.2, torch.nan]), "got values from nan to nan"),
+        (
+            torch.tensor([0.2, 1.2]),
+            r"got 1\.2 in row 1 \(counted from 0\)\. If these are logits use",
+        ),
+        (torch.tensor([-0.2, 1.0]), r"got -0\.2 in row 0 "),
+        (torch.tensor([0.2, torch.nan]), "got nan in row 1 "),
         (
             torch.tensor([0, 1]),
             r"must be floating point.*got torch.int64",

@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from calibrant import Evaluation, as_logits, compare, evaluate, evaluate_events
+from calibrant import (
+    Evaluation,
+    Predictions,
+    Summary,
+    TemperatureScaling,
+    as_logits,
+    compare,
+    decompose,
+    ece,
+    evaluate,
+    evaluate_events,
+)
 
 RNG = torch.Generator().manual_seed(3)
 LOGITS = 2 * torch.randn(40, 2, generator=RNG)
@@ -130,6 +141,100 @@ def test_words_become_outcomes_and_texts_become_numbers() -> None:
     with pytest.raises(TypeError, match=r"Pass np\.asarray\(confidence, dtype=float\)"):
         evaluate_events(confidence, [1, 0, 1], draws=39)
     evaluate_events(np.asarray(confidence, dtype=float), [1, 0, 1], draws=39)
+
+
+# Of any types, where NumPy's own annotations are narrow.
+masked_array: Callable[..., Any] = np.ma.masked_array
+
+ARGUMENTS: dict[str, Any] = {
+    "logits": LOGITS.numpy(),
+    "labels": LABELS.numpy(),
+    "weights": np.arange(1.0, 41.0),
+    "groups": np.arange(40) % 2,
+}
+WHOLE = judged(**ARGUMENTS).rows
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_is_masked_is_left_out_by_whoever_masked_it(name: str) -> None:
+    """The mask would be lost, and what it hides be counted."""
+    added = {key: np.concatenate([x, x[:3]]) for key, x in ARGUMENTS.items()}
+    mask = np.zeros(added[name].shape, dtype=bool)
+    mask[-3:] = True
+    masked = added | {name: masked_array(added[name], mask)}
+    said = advice(ValueError, **masked)
+    size = mask.size
+    assert f"{name} must have no masked entries; got {mask.sum()} of {size}." in said
+    rows = ".any(axis=1)" if name == "logits" else ""
+    assert f"kept = ~np.ma.getmaskarray({name}){rows}, then {name}[kept], and the same" in said
+    hidden = np.ma.getmaskarray(masked[name])
+    kept = ~hidden.any(axis=1) if name == "logits" else ~hidden
+    assert judged(**{key: x[kept] for key, x in masked.items()}).rows == WHOLE
+
+
+def test_nothing_masked_is_no_mask() -> None:
+    bare = {name: masked_array(x) for name, x in ARGUMENTS.items()}
+    assert judged(**bare).rows == WHOLE
+    sure, outcome = [0.9, 0.9, 0.9, 0.1], [1, 1, 1, 0]
+    with pytest.raises(ValueError, match=r"confidence must have no masked entries; got 1 of 4\."):
+        evaluate_events(masked_array(sure, [0, 0, 0, 1]), outcome, draws=39)
+    with pytest.raises(ValueError, match=r"outcome must have no masked entries; got 1 of 4\."):
+        evaluate_events(sure, masked_array(outcome, [0, 0, 0, 1]), draws=39)
+    with pytest.raises(ValueError, match=r"probabilities must have no masked entries"):
+        as_logits(masked_array(sure, [0, 0, 0, 1]))
+    scaled = TemperatureScaling()
+    with pytest.raises(ValueError, match=r"logits must have no masked entries; got 1 of 80\."):
+        scaled.fit(masked_array(LOGITS.numpy(), np.arange(80).reshape(40, 2) == 7), LABELS)
+
+
+def test_what_rounding_adds_to_certainty_is_taken_by_everything_alike() -> None:
+    """A softmax may end at 1.0000001; what is left of it, below zero."""
+    outcome = torch.tensor([1, 1, 0, 0, 1])
+    sure = torch.tensor([1.0000001, 0.75, 0.5, -1e-7, 1.0009])
+    inside = sure.clamp(0, 1)
+    assert sure[0] > 1
+    for kind in (torch.as_tensor, np.asarray):
+        found = evaluate_events(kind(sure), kind(outcome), draws=39)
+        assert found.rows == evaluate_events(inside, outcome, draws=39).rows
+        found = judged(kind(sure), kind(outcome), probabilities=True)
+        assert found.rows == judged(inside, outcome, probabilities=True).rows
+        assert np.array_equal(as_logits(kind(sure)), as_logits(kind(inside)))
+        summary = Summary(None).add_events(kind(sure), kind(outcome))
+        assert summary.values() == Summary(None).add_events(inside, outcome).values()
+        assert decompose((kind(sure), kind(outcome))) == decompose((inside, outcome))
+    assert ece(sure, outcome).item() == pytest.approx(ece(inside, outcome).item(), abs=1e-3)
+    told, same = (Predictions.from_probabilities(x, outcome) for x in (sure, inside))
+    assert torch.equal(told.probs, same.probs)
+
+
+@of_both_kinds
+def test_what_is_more_than_rounding_is_named_by_everything_alike(kind: Kind) -> None:
+    outcome = torch.tensor([1, 1, 0])
+    takers: list[Callable[[Any, Any], object]] = [
+        lambda sure, came: evaluate_events(sure, came, draws=39),
+        lambda sure, came: judged(sure, came, probabilities=True),
+        lambda sure, _: as_logits(sure),
+        lambda sure, came: Summary(None).add_events(sure, came),
+        lambda sure, came: decompose((sure, came)),
+        lambda sure, came: ece(torch.as_tensor(sure), torch.as_tensor(came)),
+    ]
+    for wrong, said in ((1.0011, "1.0011"), (-0.0011, "-0.0011"), (90.0, "90")):
+        sure = torch.tensor([1.0000001, wrong, wrong])
+        told = rf"must lie between 0 and 1; got {said} in row 1 \(counted from 0\), .* of 2\."
+        for take in takers:
+            with pytest.raises(ValueError, match=told):
+                take(kind(sure), kind(outcome))
+
+
+@of_both_kinds
+def test_log_odds_in_place_of_confidences_become_confidences(kind: Kind) -> None:
+    confidence, outcome = kind(SCORES), kind(LABELS)
+    said = r"pass 1 / \(1 \+ np\.exp\(-confidence\)\), or confidence\.sigmoid\(\) of torch"
+    with pytest.raises(ValueError, match=said):
+        evaluate_events(confidence, outcome, draws=39)
+    given = kind is torch.as_tensor
+    chances = confidence.sigmoid() if given else 1 / (1 + np.exp(-confidence))
+    assert evaluate_events(chances, outcome, draws=39)["nll"].value == pytest.approx(EXPECTED)
 
 
 def test_more_bins_than_tell_anything_are_refused() -> None:

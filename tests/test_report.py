@@ -551,7 +551,11 @@ def test_what_cannot_be_judged_is_said_and_not_drawn(tmp_path: Path) -> None:
         ({}, {}, "between 1 and 20 models; got 0"),
         ({"m": [torch.zeros(5, 2)]}, {}, "model 'm': a model must be a pair"),
         ({"m": (torch.full((9, 2), 0.5), torch.zeros(9).long())}, {}, "Say probabilities=True"),
-        ({"m": (torch.tensor([2.0, 3.0, 4.0]), torch.ones(3))}, {}, "between 0 and 1; got 2 to 4"),
+        (
+            {"m": (torch.tensor([2.0, 3.0, 4.0]), torch.ones(3))},
+            {},
+            "between 0 and 1; got 2 in row 0 ",
+        ),
         ({"m": (torch.tensor([[torch.nan, 1.0]] * 3), torch.zeros(3).long())}, {}, "NaN in row 0"),
         ({"m": drawn(50)}, {"class_names": ["a"]}, "one name per class, 4 in all; got 1"),
         ({"m": drawn(50)}, {"class_names": "abcd"}, "one name per class, 4 in all; got 1"),

@@ -1,7 +1,11 @@
 """What predictions must look like, and the sentence a person reads when they do not."""
 
+from ._events import EXCESS as EXCESS
+from ._events import are_chances as are_chances
 from ._events import check_event_values as check_event_values
 from ._events import check_events as check_events
+from ._events import first_outside as first_outside
+from ._events import within as within
 from ._labels import check_groups as check_groups
 from ._labels import check_labels as check_labels
 from ._labels import check_labels_in_range as check_labels_in_range
@@ -29,6 +33,7 @@ from ._settings import check_share as check_share
 from ._tensors import HALF as HALF
 from ._tensors import all_up_to as all_up_to
 from ._tensors import are_up_to as are_up_to
+from ._tensors import check_not_masked as check_not_masked
 from ._tensors import check_tensor as check_tensor
 from ._tensors import extremes as extremes
 from ._tensors import is_plain as is_plain

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ._events import EXCESS, first_outside
 from ._tensors import HALF, are_up_to, check_tensor, extremes, is_transformed, numbers_of
 
 # By how much a row of probabilities may miss one, whatever the type of its numbers. Ten rounded to
@@ -94,8 +95,8 @@ def check_numbers(rows: NDArray[Any], table: Tensor, if_logits: str = _PREDICTIO
     check_sums(table, least.item(), low.item(), high.item(), if_logits=if_logits)
 
 
-def check_chances(chances: Tensor) -> None:
-    """One number between 0 and 1 for each sample."""
+def check_chances(chances: Tensor) -> Tensor:
+    """One number between 0 and 1 for each sample, without what rounding has left beyond."""
     check_tensor("probabilities", chances)
     if not chances.is_floating_point():
         raise ValueError(
@@ -103,16 +104,19 @@ def check_chances(chances: Tensor) -> None:
             f"got {chances.dtype} of shape {tuple(chances.shape)}."
         )
     if torch.compiler.is_compiling() or is_transformed(chances) or chances.numel() == 0:
-        return
+        return chances
     if are_up_to(1, chances):
-        return
+        return chances
     low, high = extremes(chances)
+    if low >= 0 and high <= 1:
+        return chances
     # NaN is within no limits.
-    if not (low >= 0 and high <= 1):
+    if not (low >= -EXCESS and high <= 1 + EXCESS):
         raise ValueError(
-            "probabilities of class 1 must lie between 0 and 1; got values from "
-            f"{low:.3g} to {high:.3g}. If these are logits use Predictions.from_binary."
+            f"probabilities of class 1 must lie between 0 and 1; got {first_outside(chances)}. "
+            "If these are logits use Predictions.from_binary."
         )
+    return chances.clamp(0, 1)
 
 
 def check_sums(

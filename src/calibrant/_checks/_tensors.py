@@ -116,6 +116,18 @@ def check_tensor(name: str, x: object) -> None:
         )
 
 
+def check_not_masked(name: str, x: object) -> None:
+    """Nothing is masked: to read an array is to forget its mask."""
+    if not isinstance(x, np.ma.MaskedArray) or not np.ma.is_masked(x):
+        return
+    rows = ".any(axis=1)" if x.ndim == 2 else ""
+    raise ValueError(
+        f"{name} must have no masked entries; got {int(np.ma.getmaskarray(x).sum())} of {x.size}. "
+        f"Leave their rows out of everything: kept = ~np.ma.getmaskarray({name}){rows}, then "
+        f"{name}[kept], and the same of the others."
+    )
+
+
 def check_device(name: str, x: Tensor, logits: Tensor) -> None:
     if x.device != logits.device:
         raise ValueError(

@@ -2,7 +2,14 @@
 
 from torch import Tensor
 
-from .._checks import check_labels_in_range, check_not_probabilities, check_probabilities
+from .._checks import (
+    EXCESS,
+    are_chances,
+    check_labels_in_range,
+    check_not_probabilities,
+    check_probabilities,
+    first_outside,
+)
 from ..predictions import Predictions
 from ._inputs import check_enough, check_no_nan
 
@@ -65,7 +72,7 @@ def check_confidences(confidence: Tensor) -> None:
 
 def _check_not_above_one(confidence: Tensor) -> None:
     """No event is surer than certain, though the sum of a row may be off by as much."""
-    above = (confidence > _MOST).nonzero()
+    above = (confidence > 1 + EXCESS).nonzero()
     if len(above):
         row = int(above[0, 0])
         raise ValueError(
@@ -79,15 +86,11 @@ def _check_chances(table: Tensor) -> None:
     if table.ndim == 2:
         check_probabilities(table, "leave out probabilities=True")  # every row, also of many
         return
-    low, high = (extreme.item() for extreme in table.aminmax())
-    if low < 0 or high > 1:
+    if not are_chances(table):
         raise ValueError(
-            f"probabilities of class 1 must lie between 0 and 1; got values from {low:.3g} to "
-            f"{high:.3g}. If these are logits, pass 1 / (1 + np.exp(-logits)), or logits.sigmoid() "
-            "of torch."
+            f"probabilities of class 1 must lie between 0 and 1; got {first_outside(table)}. If "
+            "these are logits, pass 1 / (1 + np.exp(-logits)), or logits.sigmoid() of torch."
         )
 
 
 _SAY_SO = "Pass probabilities=True, or as_logits(probabilities)."
-# What the last digit of a probability in half precision may add to one.
-_MOST = 1 + 1e-3

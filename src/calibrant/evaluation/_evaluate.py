@@ -90,7 +90,8 @@ def evaluate_events(
 ) -> Evaluation:
     """The same where only "how sure" and "was it right" are known: language models, agents, logs.
 
-    - `confidence`: between 0 and 1, one per event. `outcome`: 0 or 1, or booleans.
+    - `confidence`: between 0 and 1, one per event; what rounding leaves beyond, at most 0.001,
+      counts as 0 or 1. `outcome`: 0 or 1, or booleans.
     - `weights`, `groups`, `bins`, `draws`, `level`, `seed`: as in `evaluate`.
 
     Here `accuracy` is the share of events that happened, `brier` the mean squared gap, half of
@@ -104,9 +105,7 @@ def evaluate_events(
     """
     bins, draws, level, seed = inputs.check_settings(bins, draws, level, seed)
     inputs.check_draws(draws, level)
-    sure = inputs.tensor("confidence", confidence)
-    right = inputs.tensor("outcome", outcome, sure.device)
-    inputs.check_events(sure, right)
+    sure, right = inputs.as_events(confidence, outcome)
     inputs.check_enough(len(sure))
     sure = sure.float() if sure.dtype in (torch.float16, torch.bfloat16) else sure
     right = right.to(sure.dtype)

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..predictions import Predictions
-from ._inputs import check_events, tensor
+from ._inputs import as_events
 
 Forecasts: TypeAlias = Predictions | tuple[Any, Any]
 """Predictions, whose top label is judged, or a pair `(confidence, outcome)`."""
@@ -26,9 +26,7 @@ def events(forecasts: Forecasts) -> tuple[Float[Tensor, " n"], Float[Tensor, " n
             "forecasts must be Predictions or a pair (confidence, outcome); got "
             f"{type(forecasts).__name__}. Pass every event of the window, not a summary of them."
         )
-    names = ("confidence", "outcome")
-    confidence, outcome = (tensor(*pair).cpu() for pair in zip(names, forecasts, strict=True))
-    check_events(confidence, outcome)
+    confidence, outcome = (each.cpu() for each in as_events(*forecasts))
     if len(confidence) == 0:
         raise ValueError("forecasts must hold at least one event; got none.")
     return confidence, outcome.double()

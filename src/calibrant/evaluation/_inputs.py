@@ -10,7 +10,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import check_count, check_seed, check_share, widest
+from .._checks import (
+    are_chances,
+    check_count,
+    check_not_masked,
+    check_seed,
+    check_share,
+    first_outside,
+    widest,
+    within,
+)
 from .._checks import check_labels_in_range as check_labels_in_range
 from ._interval import fewest_draws
 
@@ -33,6 +42,7 @@ def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
     """
     if isinstance(x, Tensor):
         return x.detach()
+    check_not_masked(name, x)
     try:
         array = np.ascontiguousarray(x)
         array = array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)
@@ -107,8 +117,18 @@ def check_no_nan(name: str, x: Tensor) -> None:
         )
 
 
-def check_events(confidence: Tensor, outcome: Tensor) -> None:
-    """Chances between 0 and 1, and whether each event happened."""
+def as_events(confidence: Numbers, outcome: Numbers) -> tuple[Tensor, Tensor]:
+    """Chances between 0 and 1, and whether each event happened.
+
+    What rounding has left beyond 0 or 1 is taken for that: a softmax may end at 1.0000001.
+    """
+    sure = tensor("confidence", confidence)
+    right = tensor("outcome", outcome, sure.device)
+    _check_events(sure, right)
+    return within(sure), right
+
+
+def _check_events(confidence: Tensor, outcome: Tensor) -> None:
     if confidence.ndim != 1:
         raise ValueError(
             "confidence must hold one number per event; "
@@ -126,11 +146,11 @@ def check_events(confidence: Tensor, outcome: Tensor) -> None:
             f"got shape {tuple(outcome.shape)}."
         )
     check_no_nan("confidence", confidence)
-    if not bool(((confidence >= 0) & (confidence <= 1)).all()):
+    if not are_chances(confidence):
         raise ValueError(
-            f"confidence must lie between 0 and 1; got {confidence.min().item():.3g} to "
-            f"{confidence.max().item():.3g}. For percentages divide by 100; for log-odds pass "
-            "torch.sigmoid(confidence)."
+            f"confidence must lie between 0 and 1; got {first_outside(confidence)}. For "
+            "percentages divide by 100; for log-odds pass 1 / (1 + np.exp(-confidence)), or "
+            "confidence.sigmoid() of torch."
         )
     judged = (outcome == 0) | (outcome == 1)
     if not bool(judged.all()):
@@ -189,7 +209,8 @@ def names_of_groups(groups: Numbers, n: int) -> NDArray[Any]:
         held = groups.detach().cpu()
         names = (held.float() if held.dtype == torch.bfloat16 else held).numpy()
     else:
-        names = groups if isinstance(groups, np.ndarray) else apart(groups)
+        check_not_masked("groups", groups)
+        names = np.asarray(groups) if isinstance(groups, np.ndarray) else apart(groups)
     if names.shape != (n,):
         raise ValueError(
             f"groups must hold one entry per sample, {n} in all; got shape {names.shape}."

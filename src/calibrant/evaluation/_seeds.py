@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._checks import check_not_masked
 from . import _inputs as inputs
 
 
@@ -108,6 +109,7 @@ def _numbers(name: str, values: Any) -> Tensor:
     """In double precision from the start: figures of seeds differ in their last digits."""
     if isinstance(values, Iterable) and not hasattr(values, "__array__"):
         values = list(values)
+    check_not_masked(name, values)
     if not isinstance(values, list):
         held = values if isinstance(values, Tensor) else np.asarray(values)
         return inputs.tensor(name, held).double()

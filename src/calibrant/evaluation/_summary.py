@@ -120,9 +120,7 @@ class Summary:
                 f"a summary of {self.classes} classes takes update(logits, labels); got events. "
                 "Make a Summary(None) for them."
             )
-        sure = inputs.tensor("confidence", confidence)
-        right = inputs.tensor("outcome", outcome, sure.device)
-        inputs.check_events(sure, right)
+        sure, right = inputs.as_events(confidence, outcome)
         chance = (sure.float() if sure.dtype in HALF else sure).contiguous()
         happened = right.to(chance.dtype)
         told = Predictions.from_probabilities(chance, right.long())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .._checks import ROUNDED, check_not_probabilities
+from .._checks import EXCESS, ROUNDED, are_chances, check_not_probabilities, within
 from ._columns import Columns
 
 
@@ -25,9 +25,11 @@ class Checked:
         self._refuse(x.isnan(), kind, "must hold numbers", lambda row: "NaN")
         if kind == "confidence":
             self._vector(x, kind)
-            self._refuse((x < 0) | (x > 1), kind, "must lie between 0 and 1", _shown(x), _CHANCE)
-            return x
+            outside = (x < -EXCESS) | (x > 1 + EXCESS)
+            self._refuse(outside, kind, "must lie between 0 and 1", _shown(x), _CHANCE)
+            return within(x)
         if x.ndim == 1:
+            x = within(x) if kind == "probabilities" and are_chances(x) else x
             lowest = torch.zeros_like(x) if kind == "logits" else 1 - x
             x = torch.stack([lowest, x], dim=1)
         if x.shape[1] < 2:

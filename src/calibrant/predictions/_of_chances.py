@@ -39,7 +39,7 @@ class OfChances(OfProbabilities):
     _given: Tensor
 
     def __init__(self, given: Tensor, labels: Tensor, weights: Tensor | None) -> None:
-        check_chances(given)
+        given = check_chances(given)
         columns = given[:, None].expand(-1, 2)
         check_table("probabilities", columns)
         check_labels(labels, columns)

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import HALF, check_chances, check_probabilities
+from .._checks import HALF, check_chances, check_not_masked, check_probabilities
 
 
 @overload
@@ -31,12 +31,13 @@ def as_logits(
     tensor([ 0.0000,  2.1972, 15.9424])
     """
     if not isinstance(probabilities, Tensor):
+        check_not_masked("probabilities", probabilities)
         given = torch.as_tensor(np.asarray(probabilities))
         array: NDArray[Any] = as_logits(given, smallest=smallest).numpy()
         return array
     wide = probabilities.float() if probabilities.dtype in HALF else probabilities
     if wide.ndim == 1:
-        check_chances(wide)
+        wide = check_chances(wide)
     else:
         check_probabilities(wide)
     tiny = torch.finfo(wide.dtype).tiny

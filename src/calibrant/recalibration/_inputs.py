@@ -8,7 +8,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import check_not_chances, check_not_probabilities, first_beyond, widest
+from .._checks import (
+    check_not_chances,
+    check_not_masked,
+    check_not_probabilities,
+    first_beyond,
+    widest,
+)
 from ..predictions import Predictions
 from ._form import Form
 
@@ -23,6 +29,7 @@ def as_tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tens
     """A tensor as it is, an array or a list as a tensor that shares its memory where it can."""
     if isinstance(x, Tensor):
         return x
+    check_not_masked(name, x)
     try:
         array = np.ascontiguousarray(x) if np.ndim(x) else np.asarray(x)
         return torch.as_tensor(array if array.flags.writeable else array.copy(), device=device)

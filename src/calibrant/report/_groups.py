@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._checks import check_not_masked
 from ..evaluation import Estimate, calibration_tests
 from ..evaluation._inputs import Numbers, names_of_groups
 from ._models import Told, named
@@ -43,6 +44,7 @@ def groups_of(told: Told, names: Numbers, settings: Settings) -> list[Group]:
 
 def severities_of(told: Told, severity: Numbers, settings: Settings) -> list[Group]:
     """Every severity with its numbers, from none to the worst."""
+    check_not_masked("severity", severity)
     given = severity.cpu().numpy() if isinstance(severity, Tensor) else np.asarray(severity)
     try:
         numbers = given.astype(float)

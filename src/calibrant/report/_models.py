@@ -178,8 +178,7 @@ def _weighted(said: Told, weights: Numbers | None) -> Told:
 
 
 def _of_events(name: str, confidence: Tensor, outcome: Numbers) -> Told:
-    happened = inputs.tensor("outcome", outcome, confidence.device)
-    inputs.check_events(confidence, happened)
+    confidence, happened = inputs.as_events(confidence, outcome)
     inputs.check_enough(len(confidence))
     narrow = confidence.dtype in (torch.float16, torch.bfloat16)
     sure = (confidence.float() if narrow else confidence).cpu().contiguous()
