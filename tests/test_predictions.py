@@ -450,7 +450,9 @@ def test_few_rows_that_nearly_sum_to_one_may_be_logits() -> None:
 
 def test_rows_that_were_rounded_away_are_told_what_to_do() -> None:
     probs = torch.full((4, 8), 0.12)
-    with pytest.raises(ValueError, match=r"off by 0.04\..*if they were rounded, divide each row"):
+    with pytest.raises(
+        ValueError, match=r"and 0\.96 as the sum of row 0 .*if they were rounded, divide each row"
+    ):
         Predictions.from_probabilities(probs, torch.tensor([0, 1, 2, 3]))
 
 

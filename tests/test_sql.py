@@ -258,7 +258,7 @@ nan, inf = float("nan"), float("inf")
             r"got values from -0.5 to 1.5",
         ),
         (EVENTS | {"confidence": [0.5, 90.0, 1.0]}, r"got 90 where outcome is 1, .* For percent"),
-        (EVENTS | {"confidence": [0.5, 1.0000001, 1]}, r"between 0 and 1; got 1\.0000001 where"),
+        (EVENTS | {"confidence": [0.5, 1.0011, 1]}, r"between 0 and 1; got 1\.0011 where"),
         (EVENTS | {"confidence": [0.5, -0.1, 1.0]}, r"between 0 and 1; got -0.1 where"),
         (EVENTS | {"confidence": [0.5, nan, 1.0]}, r"confidence must hold numbers; got NaN"),
         (EVENTS | {"confidence": [None, 0.5, 1.0]}, r"must have a value in every row"),
@@ -530,3 +530,14 @@ def test_a_folder_is_no_table_and_the_sentence_says_what_is(tmp_path: Path) -> N
         summarise_table(tmp_path)
     every = summarise_table(tmp_path / "*.parquet").values()["ece"].value
     assert every == pytest.approx(open_log(tmp_path).summary().values()["ece"].value)
+
+
+@pytest.mark.parametrize("name", ["confidence", "probability"])
+def test_what_rounding_adds_to_certainty_is_taken_from_a_table(name: str) -> None:
+    truth = "outcome" if name == "confidence" else "label"
+    kind = "confidence" if name == "confidence" else "probabilities"
+    found, exact = (
+        summarise_table(as_table({name: sure, truth: [1, 0, 1]}), **{kind: name}).values()
+        for sure in ([1.0000001, -1e-7, 0.5], [1.0, 0.0, 0.5])
+    )
+    assert found == exact

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ._events import EXCESS, first_outside
-from ._tensors import HALF, are_up_to, check_tensor, extremes, is_transformed, numbers_of
+from ._tensors import HALF, are_up_to, check_tensor, extremes, is_transformed, numbers_of, widest
 
 # By how much a row of probabilities may miss one, whatever the type of its numbers. Ten rounded to
 # three digits for print are off by as much as 0.005, and so is a softmax all in half precision.
@@ -67,21 +67,24 @@ def _sum_to_one(rows: Tensor, off: float) -> bool:
     return bool((rows >= 0).all() and ((sums - 1).abs() < off).all())
 
 
-def check_probabilities(probabilities: Tensor, if_logits: str = _PREDICTIONS) -> None:
+def check_probabilities(
+    probabilities: Tensor, if_logits: str = _PREDICTIONS, *, every: int = 1
+) -> None:
     """Rows of numbers between 0 and 1 that sum to one.
 
-    - `if_logits`: what to do where they are logits.
+    - `if_logits`: what to do where they are logits. `every`: look at one row in so many.
     """
     check_probability_table(probabilities)
     unseen = torch.compiler.is_compiling() or is_transformed(probabilities)
     if unseen or probabilities.numel() == 0:
         return
     table = probabilities.detach()
-    numbers = numbers_of(table) if table.numel() <= _FEW else None
+    some = table[::every]
+    numbers = numbers_of(some) if some.numel() <= _FEW else None
     if numbers is not None:
         check_numbers(numbers, table, if_logits)
         return
-    least, sums = table.amin(), _sums(table)
+    least, sums = some.amin(), _sums(some)
     # Together, so that a device is waited for once.
     extent = torch.stack([least.to(sums.dtype), *sums.aminmax()]).tolist()
     check_sums(table, *extent, if_logits=if_logits)
@@ -127,9 +130,22 @@ def check_sums(
     if not (least >= 0 and low >= 1 - ROUNDED and high <= 1 + ROUNDED):
         raise ValueError(
             "probabilities must not be negative and each row must sum to one; got values from "
-            f"{least:.3g} to {table.max().item():.3g}, a row off by {max(1 - low, high - 1):.3g}. "
+            f"{least:.3g} to {table.max().item():.3g}, and {_first_off(table)}. "
             f"If these are logits, {if_logits}; if they were rounded, divide each row by its sum."
         )
+
+
+def _first_off(table: Tensor) -> str:
+    """The first row that is not of probabilities, asked for where there is one."""
+    rows = table.detach()
+    lowest, sums = rows.amin(dim=1), rows.sum(dim=1, dtype=widest(rows.device))
+    off = (sums - 1).abs()
+    bad = ~((lowest >= 0) & (off <= ROUNDED))
+    # The very last digit of a sum depends on the order in which it is added.
+    row = int(bad.nonzero()[0, 0]) if bool(bad.any()) else int(off.argmax())
+    if lowest[row] < 0:
+        return f"{lowest[row].item():.3g} in row {row} (counted from 0)"
+    return f"{sums[row].item():.6g} as the sum of row {row} (counted from 0)"
 
 
 def _sums(table: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ def largest_of_rows(
 
 def _check(table: Float[Tensor, "n classes"], largest: Float[Tensor, " n"], every: int) -> None:
     """Some rows for their signs and sums, and all if a maximum cannot be that of chances."""
-    check_probabilities(table[::every])
+    check_probabilities(table, every=every)
     low, high = extremes(largest)
     if not (low >= (1 - ROUNDED) / table.shape[1] and high <= 1 + ROUNDED):
         check_probabilities(table)

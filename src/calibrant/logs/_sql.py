@@ -158,7 +158,8 @@ def _rows(ibis: Any, table: Any, chosen: Columns, own: tuple[str, ...] = ()) -> 
     if len(given) == 1 and chosen.kind == "logits":
         given = [ibis.literal(0.0), *given]
     elif len(given) == 1 and chosen.kind == "probabilities":
-        given = [rows_of.complement(given[0], narrow=narrow), *given]
+        chance = rows_of.within(ibis, given[0])
+        given = [rows_of.complement(chance, narrow=narrow), chance]
     names = names if len(names) == len(given) else names * len(given)
     told = table.select(
         truth=as_truth(table[chosen.truth], chosen),

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from .._checks import EXCESS
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -62,7 +64,7 @@ def of_probabilities(ibis: Any, told: Any, classes: int, *, narrow: bool) -> Row
 
 def of_events(ibis: Any, told: Any, *, narrow: bool) -> Rows:
     """From a table of `given_0`, how sure, and `truth`, whether it happened: 0 or 1."""
-    sure, happened = told.given_0, told.truth
+    sure, happened = within(ibis, told.given_0), told.truth
     true_chance = ibis.ifelse(happened == 1, sure, complement(sure, narrow=narrow))
     table = told.mutate(
         top=sure,
@@ -75,6 +77,12 @@ def of_events(ibis: Any, told: Any, *, narrow: bool) -> Rows:
         total=sure,
     )
     return Rows(table, None, narrow)
+
+
+def within(ibis: Any, chance: Any) -> Any:
+    """A chance without what rounding has left beyond 0 or 1; what is further out stays there."""
+    above, below = (chance > 1) & (chance <= 1 + EXCESS), (chance < 0) & (chance >= -EXCESS)
+    return ibis.cases((above, 1.0), (below, 0.0), else_=chance)
 
 
 def complement(chance: Any, *, narrow: bool) -> Any:
