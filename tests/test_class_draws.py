@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import Predictions, class_wise, ece, nll, per_class
+from calibrant import Predictions, class_wise, ece, evaluate, nll, per_class
 from calibrant.evaluation import _chance_blocks, _class_draws
 from calibrant.evaluation._class_cells import Cells, ClassTables
 from calibrant.evaluation._class_draws import LabelDraws, OverClasses, along
@@ -328,6 +328,23 @@ def test_samples_that_do_not_count_change_nothing() -> None:
         filled = cells.mass > 0
         for name in ("mass", "count", "chance"):
             assert_close(getattr(cells, name)[filled], getattr(fewer, name))
+
+
+@pytest.mark.parametrize("unsure", [0, 5])
+@pytest.mark.parametrize("right", [0.0, 0.7])
+def test_answers_without_a_doubt_that_are_wrong_are_not_called_calibrated(
+    right: float, unsure: int
+) -> None:
+    """They have no temperature, or next to none: that makes no interval hold zero."""
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.randint(3, (300,), generator=rng)
+    answer = torch.where(torch.rand(300, generator=rng) < right, labels, (labels + 1) % 3)
+    chances = torch.eye(3, dtype=torch.float64)[answer]
+    chances[:unsure] = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+    found = evaluate(chances, labels, probabilities=True, draws=100)
+    for name in ("class_wise_ece", "marginal_ece", "per_class_ece"):
+        row = found[name]
+        assert 0.7 * row.value < row.low <= row.high < 1.4 * row.value, name
 
 
 def test_chances_of_exactly_zero_and_one_stay_finite() -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -14,6 +13,7 @@ from ..measures._precision import widened
 from ..predictions import Predictions
 from ._chance_blocks import row_blocks
 from ._class_cells import Cells, ClassTables, Cut
+from ._interval import middle
 from ._resampled import OnRays
 from ._thinned import thinned
 from ._weights import in_shares
@@ -22,6 +22,8 @@ from ._weights import in_shares
 _AT_ONCE = 2**21
 # What is drawn in a few seconds: labels, and counts of cells for each place of a ray.
 _LABELS, _COUNTS = 2**24, 2**21
+# What rounding may take off a value that every draw has.
+_ROUNDED = 1e-9
 # Below this the ends of an interval are guesses.
 _FEWEST = 100
 
@@ -155,7 +157,6 @@ class OverClasses(OnRays):
 
     labels: LabelDraws
     cut: Cut
-    lower: ClassVar[int] = 2
 
     @property
     def most(self) -> int:  # type: ignore[override]
@@ -180,6 +181,17 @@ class OverClasses(OnRays):
         moved = (cells.chance + scales[:, None] * cells.truth[:, None]).clamp(0, 1)
         square = (moved - cells.chance).square() - scales.square()[:, None] * cells.luck[:, None]
         return self._norm(_sum(self.cut, cells.mass, square.clamp(min=0).sqrt()))
+
+    def telling(
+        self, value: float, rays: Float[Tensor, "draws rays scales"], level: float
+    ) -> range:
+        """The sparse ray, and the tempered one where it comes near the value.
+
+        Chances of zero and one have no temperature, which makes no answer a calibrated one.
+        """
+        _, most = middle(rays[:, 1], level)
+        near = bool((most >= value * (1 - _ROUNDED)).any())
+        return range(2 if near else 1)
 
     def _norm(self, total: Tensor) -> Tensor:
         mean = total if self.cut == "predicted" else total / self.labels.predictions.classes

@@ -100,7 +100,14 @@ class OnRays(Resampled, ABC):
             inverted(value, ray, truth, level)
             for ray, truth in zip(rays.unbind(1), truths, strict=True)
         ]
-        return min(low for low, _ in each[: self.lower]), max(high for _, high in each)
+        telling = self.telling(value, rays, level)
+        return min(each[ray][0] for ray in telling), max(high for _, high in each)
+
+    def telling(
+        self, value: float, rays: Float[Tensor, "draws rays scales"], level: float
+    ) -> range:
+        """The rays that tell where the interval of a value begins."""
+        return range(self.lower)
 
 
 class AlongRay(OnRays, OfWeights):
