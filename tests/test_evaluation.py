@@ -364,7 +364,7 @@ BAD = {
         Y,
     ),
     r"rows that are probabilities: .*\. Pass probabilities=True": (Z.softmax(dim=1), Y),
-    r"class indices, .*; got str_ '\d'\. Map names .* np\.searchsorted": (Z, Y.numpy().astype(str)),
+    r"class indices, .*; got str '\d'\. Map names .* np\.searchsorted": (Z, Y.numpy().astype(str)),
     r"class indices, .*; got str 'cat'\. Map": (Z, ["cat", "dog"] * 3),
     r"float64\. Pass np\.asarray\(labels, dtype=int\)": (Z, Y.double().numpy()),
     "labels must lie between 0 and 2.* got 3 in row 1 \\(counted from 0\\)": (Z, Y + 2),

@@ -1,6 +1,8 @@
 """What a refusal advises, followed to the letter, works."""
 
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,13 @@ from calibrant import (
     Summary,
     TemperatureScaling,
     as_logits,
+    calibration_tests,
     compare,
     decompose,
     ece,
     evaluate,
     evaluate_events,
+    threshold_for,
 )
 
 RNG = torch.Generator().manual_seed(3)
@@ -25,6 +29,10 @@ LOGITS = 2 * torch.randn(40, 2, generator=RNG)
 LABELS = torch.multinomial(LOGITS.softmax(dim=1), 1, generator=RNG)[:, 0]
 SCORES = LOGITS[:, 1] - LOGITS[:, 0]
 
+# Of what type something is, `test_unchecked.py` tells in a process without run-time checks.
+without_types = pytest.mark.skipif(
+    not os.environ.get("CALIBRANT_UNCHECKED"), reason="run-time checks of types come first"
+)
 of_both_kinds = pytest.mark.parametrize("kind", [torch.as_tensor, np.asarray], ids=["torch", "np"])
 Kind = Callable[[torch.Tensor], Any]
 
@@ -133,7 +141,8 @@ def test_the_order_of_logits_and_labels_is_told() -> None:
 
 def test_words_become_outcomes_and_texts_become_numbers() -> None:
     sure, outcome = [0.9, 0.8, 0.6], ["yes", "no", "yes"]
-    with pytest.raises(TypeError, match=r"Pass np\.asarray\(outcome\) == 'yes' if that means 1"):
+    told = r"of 'no' and 'yes'\. Pass np\.asarray\(outcome\) == word, with the word that means 1\.$"
+    with pytest.raises(TypeError, match=told):
         evaluate_events(sure, outcome, draws=39)
     found = evaluate_events(sure, np.asarray(outcome) == "yes", draws=39)
     assert found["accuracy"].value == pytest.approx(2 / 3)
@@ -235,6 +244,84 @@ def test_log_odds_in_place_of_confidences_become_confidences(kind: Kind) -> None
     given = kind is torch.as_tensor
     chances = confidence.sigmoid() if given else 1 / (1 + np.exp(-confidence))
     assert evaluate_events(chances, outcome, draws=39)["nll"].value == pytest.approx(EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("logits", "abc", "got str of 'abc'. Pass numbers."),
+        pytest.param("logits", {"a": 1}, "got dict. Pass numbers.", marks=without_types),
+        ("weights", ["b", "a"] * 20, "got list of 'a' and 'b'. Pass numbers."),
+        ("weights", [1.0] * 7 + [None] * 33, "with no value in row 7 (counted from 0). Leave such"),
+    ],
+)
+def test_only_outcomes_are_advised_to_compare_words(name: str, given: Any, said: str) -> None:
+    told = {"logits": LOGITS, "labels": LABELS} | {name: given}
+    found = advice(TypeError, **told)
+    assert found.startswith(f"{name} must be a torch tensor or a NumPy array of numbers; got ")
+    assert said in found
+
+
+def test_whole_numbers_that_are_objects_become_labels() -> None:
+    labels = LABELS.numpy().astype(object)
+    said = advice(TypeError, LOGITS, labels)
+    assert said.endswith("got objects. Pass np.asarray(labels, dtype=int).")
+    assert judged(LOGITS, np.asarray(labels, dtype=int))["nll"].value == EXPECTED
+    assert "got str 'cat'. Map names to indices first" in advice(TypeError, LOGITS, ["cat"] * 40)
+
+
+@without_types
+@pytest.mark.parametrize("form", ["Int64", "float64", "object"])
+def test_a_label_that_is_missing_is_named_with_its_row(form: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    missing = [None if row in (6, 9) else label for row, label in enumerate(LABELS.tolist())]
+    labels = pandas.Series(missing, dtype=form)
+    said = advice(TypeError, LOGITS, labels)
+    assert "got no value in row 6 (counted from 0). Leave such rows out" in said
+    kept = ~labels.isna().to_numpy()
+    judged(LOGITS[kept], np.asarray(labels[kept], dtype=int))
+
+
+def test_a_table_of_objects_becomes_one_of_numbers() -> None:
+    table = LOGITS.numpy().astype(object)
+    assert "Pass np.asarray(logits, dtype=float)." in advice(TypeError, table, LABELS)
+    judged(np.asarray(table, dtype=float), LABELS)
+
+
+@without_types
+@pytest.mark.parametrize("flag", ["yes", "no", 1, None])
+def test_whether_these_are_probabilities_is_told_by_true_or_false(flag: Any) -> None:
+    told = rf"^probabilities must be True or False; got {flag!r}\.$"
+    for take in (
+        lambda: judged(LOGITS, LABELS, probabilities=flag),
+        lambda: compare(LOGITS, LOGITS, LABELS, probabilities=flag, draws=39),
+    ):
+        with pytest.raises(ValueError, match=told):
+            take()
+    assert judged(LOGITS, LABELS, probabilities=np.False_)["nll"].value == EXPECTED
+
+
+def test_tensors_that_hold_no_table_get_one_sentence() -> None:
+    sparse = LOGITS.to_sparse()
+    said = advice(TypeError, sparse, LABELS)
+    assert said == "logits must be dense; got torch.sparse_coo. Pass logits.to_dense()."
+    assert judged(sparse.to_dense(), LABELS)["nll"].value == EXPECTED
+    told = "must hold numbers; got a tensor on the meta device, which holds none"
+    assert advice(ValueError, LOGITS.to("meta"), LABELS).startswith(f"logits {told}")
+    for name in ("weights", "groups"):
+        assert advice(ValueError, **ARGUMENTS | {name: LABELS.to("meta")}).startswith(name)
+
+
+@without_types
+def test_tests_of_calibration_say_what_they_take() -> None:
+    logits: Any
+    for test in (calibration_tests, decompose, partial(threshold_for, risk=0.1)):
+        for logits in (LOGITS, LOGITS.numpy()):
+            with pytest.raises(TypeError) as refused:
+                test(logits)
+            said = "For logits pass Predictions(logits, labels), of tensors."
+            assert str(refused.value).endswith(said)
+    assert calibration_tests(Predictions(LOGITS, LABELS), draws=39).n == 40
 
 
 def test_more_bins_than_tell_anything_are_refused() -> None:

@@ -536,8 +536,9 @@ def test_a_folder_is_no_table_and_the_sentence_says_what_is(tmp_path: Path) -> N
 def test_what_rounding_adds_to_certainty_is_taken_from_a_table(name: str) -> None:
     truth = "outcome" if name == "confidence" else "label"
     kind = "confidence" if name == "confidence" else "probabilities"
+    asked: dict[str, Any] = {kind: name}
     found, exact = (
-        summarise_table(as_table({name: sure, truth: [1, 0, 1]}), **{kind: name}).values()
+        summarise_table(as_table({name: sure, truth: [1, 0, 1]}), **asked).values()
         for sure in ([1.0000001, -1e-7, 0.5], [1.0, 0.0, 0.5])
     )
     assert found == exact

@@ -39,6 +39,14 @@ def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+def test_a_folder_that_is_not_there_is_told_by_the_name_that_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "x.json"
+    with pytest.raises(FileNotFoundError) as wrong:
+        write(path, b"new")
+    assert wrong.value.filename == str(path)
+    assert str(wrong.value) == f"[Errno 2] No such file or directory: {str(path)!r}"
+
+
 def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "kept"
     path.write_bytes(b"old")

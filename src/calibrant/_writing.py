@@ -25,7 +25,10 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     place = Path(os.path.realpath(path))  # a link stays one, and its target is written
     if place.exists() and not place.is_file():
         raise ValueError(f"{path} must be a file that can be written anew; it is something else.")
-    handle, draft = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    try:
+        handle, draft = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    except OSError as wrong:  # of the draft, of which nobody has heard
+        raise OSError(wrong.errno, wrong.strerror, os.fspath(path)) from None
     try:
         with os.fdopen(handle, "w+b") as file:
             yield file

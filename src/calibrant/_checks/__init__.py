@@ -26,6 +26,7 @@ from ._probabilities import check_sums as check_sums
 from ._settings import check_bins as check_bins
 from ._settings import check_callable as check_callable
 from ._settings import check_count as check_count
+from ._settings import check_flag as check_flag
 from ._settings import check_norm as check_norm
 from ._settings import check_positive as check_positive
 from ._settings import check_seed as check_seed

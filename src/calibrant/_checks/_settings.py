@@ -4,6 +4,8 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+import numpy as np
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -40,6 +42,12 @@ def check_share(name: str, share: float, advice: str = "") -> None:
     """A part of the whole that is neither nothing nor all of it."""
     if not _is(Real, share) or not 0 < share < 1:
         raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.{advice}")
+
+
+def check_flag(name: str, flag: object) -> None:
+    """Yes or no; of a text, even of "no", Python thinks that it is true."""
+    if not isinstance(flag, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {flag!r}.")
 
 
 def check_seed(seed: int) -> None:

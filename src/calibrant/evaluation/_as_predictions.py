@@ -5,6 +5,7 @@ from torch import Tensor
 from .._checks import (
     EXCESS,
     are_chances,
+    check_flag,
     check_labels_in_range,
     check_not_probabilities,
     check_probabilities,
@@ -21,6 +22,7 @@ def as_predictions(
 
     - `name`: of the table, where a sentence is about it.
     """
+    check_flag("probabilities", probabilities)
     if table.is_floating_point():
         _check_shape(name, table, probabilities)
         check_no_nan("probabilities" if probabilities else name, table)

@@ -24,7 +24,7 @@ def events(forecasts: Forecasts) -> tuple[Float[Tensor, " n"], Float[Tensor, " n
     if not isinstance(forecasts, tuple | list) or len(forecasts) != 2:
         raise TypeError(
             "forecasts must be Predictions or a pair (confidence, outcome); got "
-            f"{type(forecasts).__name__}. Pass every event of the window, not a summary of them."
+            f"{type(forecasts).__name__}. For logits pass Predictions(logits, labels), of tensors."
         )
     confidence, outcome = (each.cpu() for each in as_events(*forecasts))
     if len(confidence) == 0:

@@ -22,6 +22,7 @@ from .._checks import (
 )
 from .._checks import check_labels_in_range as check_labels_in_range
 from ._interval import fewest_draws
+from ._not_numbers import first_missing, how_to_count, which_index
 
 Numbers = Tensor | NDArray[Any] | Sequence[Any]
 
@@ -41,6 +42,7 @@ def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
     Arrays in the byte order of another machine become those of this one.
     """
     if isinstance(x, Tensor):
+        _check_held(name, x)
         return x.detach()
     check_not_masked(name, x)
     try:
@@ -50,19 +52,19 @@ def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
     except (TypeError, ValueError) as wrong:
         raise TypeError(
             f"{name} must be a torch tensor or a NumPy array of numbers; "
-            f"got {type(x).__name__}{_how_to_count(name, x)}."
+            f"got {type(x).__name__}{how_to_count(name, x)}."
         ) from wrong
 
 
-def _how_to_count(name: str, x: Numbers) -> str:
-    """What makes numbers of what are none yet."""
-    first = next(iter(x), None) if isinstance(x, Iterable) else None
-    try:
-        float(first)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        if isinstance(first, str):
-            return f" of {first!r} and more. Pass np.asarray({name}) == {first!r} if that means 1"
-    return f". Pass np.asarray({name}, dtype=float)"
+def _check_held(name: str, x: Tensor) -> None:
+    """A tensor whose every entry is somewhere."""
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} must be dense; got {x.layout}. Pass {name}.to_dense().")
+    if x.is_meta:
+        raise ValueError(
+            f"{name} must hold numbers; got a tensor on the meta device, which holds none. Pass "
+            "what the model says on a device that computes."
+        )
 
 
 def class_indices(labels: Numbers, device: torch.device | None = None) -> Tensor:
@@ -70,13 +72,16 @@ def class_indices(labels: Numbers, device: torch.device | None = None) -> Tensor
     try:
         told = tensor("labels", labels, device)
     except TypeError as wrong:
-        first = next(iter(labels), labels) if isinstance(labels, Iterable) else labels
         raise TypeError(
             "labels must be class indices, whole numbers counted from 0; got "
-            f"{type(first).__name__} {str(first)!r}. Map names to indices first, for instance "
-            "np.searchsorted(model.classes_, labels)."
+            f"{which_index(labels)}."
         ) from wrong
     if told.is_floating_point() and not isinstance(labels, Tensor):
+        if (row := first_missing(labels)) is not None:
+            raise TypeError(
+                f"labels must be integers, the index of each true class; got no value in row {row} "
+                "(counted from 0). Leave such rows out, then pass np.asarray(labels, dtype=int)."
+            )
         raise TypeError(
             f"labels must be integers, the index of each true class; got {told.dtype}. "
             "Pass np.asarray(labels, dtype=int) if they hold whole numbers."
@@ -206,6 +211,7 @@ def apart(names: Sequence[Any]) -> NDArray[Any]:
 def names_of_groups(groups: Numbers, n: int) -> NDArray[Any]:
     """One name or number per sample; not both, since NumPy spells 1 and "1" alike."""
     if isinstance(groups, Tensor):
+        _check_held("groups", groups)
         held = groups.detach().cpu()
         names = (held.float() if held.dtype == torch.bfloat16 else held).numpy()
     else:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from .._checks import check_weights
+from .._checks import check_flag, check_weights
 from ..evaluation import _inputs as inputs
 from ..evaluation._inputs import Numbers
 from ..measures._binned import as_counts
@@ -101,6 +101,7 @@ def judged(name: str, forecast: Forecast, *, probabilities: bool) -> Told:
             "a model must be a pair, (logits, labels) or (confidence, outcome), or "
             f"Predictions; got {type(forecast).__name__}."
         )
+    check_flag("probabilities", probabilities)
     first = inputs.tensor("logits", forecast[0])
     if first.ndim == 1:
         return _of_events(name, first, forecast[1])
