@@ -1,6 +1,5 @@
 """What a refusal advises, followed to the letter, works."""
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,10 +28,6 @@ LOGITS = 2 * torch.randn(40, 2, generator=RNG)
 LABELS = torch.multinomial(LOGITS.softmax(dim=1), 1, generator=RNG)[:, 0]
 SCORES = LOGITS[:, 1] - LOGITS[:, 0]
 
-# Of what type something is, `test_unchecked.py` tells in a process without run-time checks.
-without_types = pytest.mark.skipif(
-    not os.environ.get("CALIBRANT_UNCHECKED"), reason="run-time checks of types come first"
-)
 of_both_kinds = pytest.mark.parametrize("kind", [torch.as_tensor, np.asarray], ids=["torch", "np"])
 Kind = Callable[[torch.Tensor], Any]
 
@@ -246,11 +241,12 @@ def test_log_odds_in_place_of_confidences_become_confidences(kind: Kind) -> None
     assert evaluate_events(chances, outcome, draws=39)["nll"].value == pytest.approx(EXPECTED)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
         ("logits", "abc", "got str of 'abc'. Pass numbers."),
-        pytest.param("logits", {"a": 1}, "got dict. Pass numbers.", marks=without_types),
+        ("logits", {"a": 1}, "got dict. Pass numbers."),
         ("weights", ["b", "a"] * 20, "got list of 'a' and 'b'. Pass numbers."),
         ("weights", [1.0] * 7 + [None] * 33, "with no value in row 7 (counted from 0). Leave such"),
     ],
@@ -270,7 +266,7 @@ def test_whole_numbers_that_are_objects_become_labels() -> None:
     assert "got str 'cat'. Map names to indices first" in advice(TypeError, LOGITS, ["cat"] * 40)
 
 
-@without_types
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize("form", ["Int64", "float64", "object"])
 def test_a_label_that_is_missing_is_named_with_its_row(form: str) -> None:
     pandas = pytest.importorskip("pandas")
@@ -288,7 +284,7 @@ def test_a_table_of_objects_becomes_one_of_numbers() -> None:
     judged(np.asarray(table, dtype=float), LABELS)
 
 
-@without_types
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize("flag", ["yes", "no", 1, None])
 def test_whether_these_are_probabilities_is_told_by_true_or_false(flag: Any) -> None:
     told = rf"^probabilities must be True or False; got {flag!r}\.$"
@@ -312,7 +308,7 @@ def test_tensors_that_hold_no_table_get_one_sentence() -> None:
         assert advice(ValueError, **ARGUMENTS | {name: LABELS.to("meta")}).startswith(name)
 
 
-@without_types
+@pytest.mark.usefixtures("unchecked_types")
 def test_tests_of_calibration_say_what_they_take() -> None:
     logits: Any
     for test in (calibration_tests, decompose, partial(threshold_for, risk=0.1)):

@@ -15,6 +15,7 @@ from calibrant import (
     as_logits,
     ece,
     esd,
+    evaluate,
     evaluate_events,
     ks_error,
     label_binned_ece,
@@ -94,6 +95,44 @@ def test_bounds_are_tight_enough_to_use() -> None:
     assert found["ece_mass"].error < 2e-2
     assert found["label_binned_ece"].error < 1e-3
     assert found["esd"].error < 0.1 * found["esd"].value
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.05, 1.0])
+def test_no_bound_reaches_further_than_the_truth_can(scale: float) -> None:
+    """Nearly alike, all confidences share a few cells."""
+    logits, labels = drawn(5_000, seed=3)
+    for cells in (1, 8192):
+        found = Summary(4, cells=cells).update(scale * logits, labels).values()
+        truth = exactly(Predictions(scale * logits.double(), labels))
+        for name in BOUNDED:
+            value, error = found[name].value, found[name].error
+            assert value + error <= 1 + 1e-9 or error <= value, name
+            assert abs(value - truth[name].item()) <= error + 1e-6, name
+        told = Predictions(scale * logits, labels)
+        gap = (told.correct - told.confidence).double()
+        most = max(gap.clamp(min=0).mean().item(), (-gap).clamp(min=0).mean().item()) ** 2
+        assert found["esd"].error <= max(most * 1.001, 2 * found["esd"].value)
+        assert found["ece_mass"].error <= gap.abs().mean().item()
+
+
+def test_an_empty_batch_adds_nothing() -> None:
+    logits, labels = drawn(50, seed=0)
+    summary, kept = (Summary(4).update(logits, labels) for _ in range(2))
+    assert summary.update(logits[:0], labels[:0]) is summary
+    summary.update(np.zeros((0, 4)), [])
+    same(summary, kept)
+    events, told = (Summary(None).add_events([0.9, 0.8, 0.6], [1, 1, 0]) for _ in range(2))
+    assert events.add_events(torch.zeros(0), torch.zeros(0)) is events
+    events.add_events([], [])
+    same(events, told)
+    none = logits[:0]
+    for wrong in ((none[:, :3], labels[:0]), (none, labels[:1]), (logits[:1], labels[:0])):
+        with pytest.raises(ValueError, match="must"):
+            summary.update(*wrong)
+    with pytest.raises(ValueError, match="must hold one entry per confidence"):
+        events.add_events(torch.zeros(0), torch.ones(1))
+    with pytest.raises(ValueError, match="at least 3 samples"):
+        evaluate(logits[:0], labels[:0], draws=39)
 
 
 def test_edges_of_bins_fall_where_ece_puts_them() -> None:

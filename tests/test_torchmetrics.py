@@ -37,6 +37,16 @@ def test_states_of_processes_add_up() -> None:
         assert_close(reduce(stacked), getattr(both, name))
 
 
+def test_a_batch_of_which_a_filter_left_nothing_is_no_error() -> None:
+    logits, labels = drawn(60, seed=0)
+    metric, kept = CalibrationMetrics(classes=4), CalibrationMetrics(classes=4)
+    metric.update(logits[:0], labels[:0])
+    for each in (metric, kept):
+        each.update(logits, labels)
+    metric.update(logits[:0], labels[:0])
+    assert_close(metric.compute(), kept.compute())
+
+
 def test_resets_and_forwards() -> None:
     metric = CalibrationMetrics(classes=4)
     first = metric(*drawn(60, seed=0))

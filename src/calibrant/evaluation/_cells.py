@@ -48,7 +48,9 @@ class Cells:
         error = (self.mass * mean - self.sure_right - self.sure_wrong).abs()
         unsure = (self.lower < mean) & (mean < self.upper)
         lost = (self.mass * (self.upper - self.lower))[unsure].sum()
-        return Bounded((error.sum() / self.n).item(), (lost / self.n).item())
+        # The size of a sum is no more than the sum of sizes, so that the truth is not below.
+        found = error.sum() / self.n
+        return _bounded(found, lost / self.n, found, 1)
 
     def equal_mass(self) -> Bounded:
         """A cell goes where the lowest in it goes; one across a border may belong to both."""
@@ -57,7 +59,9 @@ class Cells:
         last = ((rank + self.mass - 1) * self.bins / self.n).floor().long()
         gap = self.gap.new_zeros(self.bins).index_add(0, first, self.gap)
         lost = 2 * self.size[last > first].sum()
-        return Bounded((gap.abs().sum() / self.n).item(), (lost / self.n).item())
+        # Whatever the bins are.
+        least, most = self.running[-1].abs(), self.size.sum()
+        return _bounded(gap.abs().sum() / self.n, lost / self.n, least / self.n, most / self.n)
 
     def ks(self) -> Bounded:
         """Running sums are known at the ends of cells; between them they may go further."""
@@ -79,4 +83,13 @@ class Cells:
             + self.squares * (self.mass - 1)
         )
         triples = self.n * (self.n - 1) * (self.n - 2)
-        return Bounded((total / triples).item(), (lost[shared].sum() / triples).item())
+        # Of any samples the gaps sum to no more than those of one sign, and are squared.
+        most = torch.maximum(self.up.sum(), self.down.sum()).square() * self.n
+        least = -self.squares.sum() * self.n
+        return _bounded(*(x / triples for x in (total, lost[shared].sum(), least, most)))
+
+
+def _bounded(value: Tensor, lost: Tensor, least: Tensor | float, most: Tensor | float) -> Bounded:
+    """A bound that goes no further than the truth can: from `least` to `most`."""
+    furthest = max(float(value - least), float(most - value), 0.0)
+    return Bounded(value.item(), min(lost.item(), furthest))

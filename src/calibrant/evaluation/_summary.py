@@ -84,8 +84,13 @@ class Summary:
 
     @torch.no_grad()
     def update(self, logits: Numbers, labels: Numbers) -> "Summary":
-        """Add a batch of logits; returns the summary itself. For probabilities see `add`."""
+        """Add a batch of logits; returns the summary itself. For probabilities see `add`.
+
+        An empty batch, `(0, classes)`, adds nothing.
+        """
         told = inputs.tensor("logits", logits)
+        if told.shape == (0, self.classes) and inputs.tensor("labels", labels).shape == (0,):
+            return self
         if told.ndim == 2 and told.is_floating_point() and is_readable(told):
             check_not_probabilities("logits", told, "Pass as_logits(probabilities).")
         return self.add(Predictions(told, inputs.class_indices(labels, told.device)))
@@ -114,13 +119,18 @@ class Summary:
 
     @torch.no_grad()
     def add_events(self, confidence: Numbers, outcome: Numbers) -> "Summary":
-        """Add events: how sure, and whether it happened; returns the summary itself."""
+        """Add events: how sure, and whether it happened; returns the summary itself.
+
+        None of them, in an empty batch, adds nothing.
+        """
         if self.classes is not None:
             raise ValueError(
                 f"a summary of {self.classes} classes takes update(logits, labels); got events. "
                 "Make a Summary(None) for them."
             )
         sure, right = inputs.as_events(confidence, outcome)
+        if len(sure) == 0:
+            return self
         chance = (sure.float() if sure.dtype in HALF else sure).contiguous()
         happened = right.to(chance.dtype)
         told = Predictions.from_probabilities(chance, right.long())
