@@ -387,6 +387,15 @@ def test_a_bad_row_is_named(lines: str, sentence: str, tmp_path: Path) -> None:
         open_log(tmp_path / "log.csv").read()
 
 
+@pytest.mark.parametrize("head", ["confidence", " confidence"])
+def test_the_first_text_among_numbers_is_named(head: str, tmp_path: Path) -> None:
+    rows = [f"{head},correct", "0.5,1", ",1", "1e-3,0", " 0.25,1", "n/a,0", "high,1", "low,0"]
+    (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
+    told = r"must hold numbers; it holds text, 'high' in row 5 \(counted from 0\)\. Classes are"
+    with pytest.raises(TypeError, match=told):
+        open_log(tmp_path / "log.csv").read()
+
+
 @pytest.mark.parametrize("name", ["confidence", "probability"])
 def test_what_rounding_adds_to_certainty_is_taken_from_a_file(name: str, tmp_path: Path) -> None:
     asked = {"confidence": name} if name == "confidence" else {"probabilities": name}

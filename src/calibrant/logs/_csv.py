@@ -10,6 +10,8 @@ from ._table import arrow, not_numbers
 
 # Bytes looked at for a first line, and bytes of text parsed at once.
 _AHEAD, _TEXT = 2**20, 2**22
+# Signs of a text that are shown.
+_SHOWN = 40
 _SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -116,7 +118,8 @@ class CsvTable(ArrowTable):
         }
         for name, kind in inferred.items():
             if types.is_string(kind) or types.is_temporal(kind):
-                raise not_numbers(name, self.where, "text" if types.is_string(kind) else kind)
+                text = types.is_string(kind)
+                raise not_numbers(name, self.where, self._first_text(name) if text else kind)
         if groups is not None and groups not in wanted:
             wanted[groups] = pa.string()
         for batch in self._read(wanted):
@@ -127,6 +130,16 @@ class CsvTable(ArrowTable):
             bare = arrow("compute").utf8_trim_whitespace(batch.column(groups))
             yield batch.set_column(place, groups, bare)
 
+    def _first_text(self, name: str) -> str:
+        """The first cell of a column that is no number, and its row."""
+        first, none = 0, _spaced(arrow("csv").ConvertOptions().null_values)
+        for batch in self._read({name: arrow("").string()}):
+            for row, cell in enumerate(batch.column(0).to_pylist(), first):
+                if cell not in none and not _is_number(cell):
+                    return f"text, {cell[:_SHOWN]!r} in row {row} (counted from 0)"
+            first += batch.num_rows
+        return "text"
+
     def records(self, forecast: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of every column; all but the forecast as the text that is there."""
         pa = arrow("")
@@ -134,6 +147,14 @@ class CsvTable(ArrowTable):
         with self._readable():
             for batch in self._read(types):
                 yield from (batch.slice(at, rows) for at in range(0, batch.num_rows, rows))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _renamed(schema: Any, names: Sequence[str]) -> Any:
