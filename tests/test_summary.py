@@ -23,6 +23,7 @@ from calibrant import (
     top_label,
 )
 from calibrant.evaluation._summary import Summary
+from calibrant.evaluation._table import bound, number
 
 
 def drawn(n: int, seed: int, scale: float = 3.0, classes: int = 4) -> tuple[Tensor, Tensor]:
@@ -257,9 +258,23 @@ def test_probabilities_are_refused_with_what_works() -> None:
 def test_it_says_in_a_line_what_it_holds() -> None:
     assert repr(Summary(10, bins=20)) == "Summary(0 samples of 10 classes, 20 bins)"
     found = Summary(3).update(torch.eye(3).repeat(500, 1), torch.arange(1500) % 3)
-    assert str(found) == repr(found) == "Summary(1,500 samples of 3 classes, 15 bins)"
+    assert repr(found) == "Summary(1,500 samples of 3 classes, 15 bins)"
     events = Summary(None).add_events(torch.linspace(0, 1, 7), torch.ones(7))
     assert repr(events) == "Summary(7 events, 15 bins)"
+
+
+def test_printed_it_is_a_table_of_what_it_knows() -> None:
+    found = Summary(4).update(*drawn(5_000, seed=1))
+    head, names, *lines = str(found).splitlines()
+    assert head == repr(found)
+    assert names.split() == ["value", "off", "by", "at", "most"]
+    assert [line.split()[0] for line in lines] == list(found.values())
+    told = {line.split()[0]: line.split()[1:] for line in lines}
+    assert told["ece"] == [number(found.values()["ece"].value), "exact"]
+    lossy = found.values()["esd"]
+    assert told["esd"] == [number(lossy.value), *bound(lossy.error).split()]
+    few = Summary(4).update(*drawn(2, seed=1))
+    assert str(few) == repr(few)
 
 
 def test_bad_input_gets_one_sentence() -> None:

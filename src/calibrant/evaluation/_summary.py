@@ -15,7 +15,7 @@ from ._as_predictions import check_confidences
 from ._cells import Bounded, Cells
 from ._inputs import Numbers
 from ._summary_inputs import check_addable, check_fits, check_mergeable, check_sizes
-from ._table import counted
+from ._table import bound, counted, number, plain
 
 # Cells are of equal width in log-odds, up to where a float32 confidence becomes exactly one.
 _SUREST = 17.0
@@ -76,6 +76,15 @@ class Summary:
         seen = counted(len(self), "event" if self.classes is None else "sample")
         of = "" if self.classes is None else f" of {self.classes} classes"
         return f"Summary({seen}{of}, {counted(self.bins, 'bin')})"
+
+    def __str__(self) -> str:
+        """With every value, once there are any."""
+        try:
+            found = self.values()
+        except ValueError:  # of too few samples, or with NaN among them
+            return repr(self)
+        cells = [[name, number(x.value), bound(x.error)] for name, x in found.items()]
+        return f"{self!r}\n{plain(['', 'value', 'off by at most'], cells)}"
 
     @property
     def device(self) -> torch.device:
