@@ -14,12 +14,11 @@ a half and 0.8 elsewhere (*both signs*), and 1.5 between 0.7 and 0.8 and 1 elsew
 In a calibrated world the truth of an error is zero and only the lower end can fail, so up to 97.5%
 is right there. The Monte-Carlo error is in brackets; rows with fewer repetitions are those that are
 slow to resample, or were recorded again by themselves. Rows of one world share their samples, and
-so their luck; rows by class were also chosen with most of these samples in sight. An empty place
-was not drawn.
+so their luck. They were drawn once, after the last change to the intervals, and nothing was chosen
+by them.
 """
 
-FEW_SAMPLES = """The same of few samples: n in each.
-"""
+FEW_SAMPLES = "The same of few samples: n in each.\n"
 
 RESAMPLING = """\
 A thousand resamples of ten thousand predictions of ten classes (`resampling.py`), by the clock:

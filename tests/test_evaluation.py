@@ -312,6 +312,11 @@ def test_json_holds_everything_and_is_written_whole(evaluation: Evaluation, tmp_
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_is_no_evaluation_is_not_read_as_one() -> None:
+    with pytest.raises(ValueError, match="to_dict gave; got nothing under 'rows'"):
+        Evaluation.from_dict({})
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     evaluation: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,11 @@ class Evaluation(Mapping[str, Estimate]):
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Evaluation":
         """What `to_dict` gave, or what was read from `to_json`."""
+        if missing := [part for part in ("rows", "n", "settings") if part not in kept]:
+            raise ValueError(
+                f"kept must be what to_dict gave; got nothing under {missing[0]!r}. For text of "
+                "to_json pass json.loads(text)."
+            )
         return cls(
             {name: _estimate(**row) for name, row in kept["rows"].items()},
             kept["n"],
