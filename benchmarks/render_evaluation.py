@@ -12,10 +12,11 @@ log-sum-exp pass in cache-sized blocks for logits, and one read of the array for
 take turns, each after a rest of 10 ms, so that none pays for threads that still spin after another;
 times are medians. *Memory* is the growth of resident memory in a process of its own, as a share of
 the input. *Differs* is the peer's value less ours: docs/decisions/peers.md says why.
-At 10k by 10 ours takes more than the input: tables of up to a quarter of a million numbers and
-fewer than 64 columns are copied column by column, since rows that short are slow to go through,
-and events are read in room for up to 16,384 of them. Both together stay within some megabytes,
-whatever the size, and are within a twentieth of the larger inputs.
+Ours takes less than a twentieth of every input but the smallest. At 10k by 10 a twentieth is 24 kB,
+and one number for each row, which is what the floor makes and what confidence is, comes to more; so
+there speed is preferred: tables of up to a quarter of a million numbers and fewer than 64 columns
+are copied column by column, since rows that short are slow to go through, and events are read in
+room for up to 16,384 of them. That stays within some megabytes, whatever the size.
 A size whose quantities are not all here belongs to a run that was stopped before its end.
 
 Two cores that share a memory read a large table hardly faster than one, while rivals that compute
