@@ -315,7 +315,7 @@ def test_bad_comparisons_are_refused(rng: torch.Generator) -> None:
         compare(logits, logits.softmax(1), labels)
     with pytest.raises(ValueError, match=r"second must hold numbers; got NaN in row 4"):
         compare(logits, torch.where(torch.arange(9) == 4, torch.nan, logits.T).T, labels)
-    with pytest.raises(TypeError, match=r"labels must be class indices.* got str_ "):
+    with pytest.raises(TypeError, match=r"labels must be class indices.* got str '"):
         compare(logits, logits, labels.numpy().astype(str))
 
 
