@@ -19,7 +19,8 @@ from record import RESULTS, circumstances, number, write
 from torch import Tensor
 
 from calibrant import MEASURES, Measure, ece, esd_naive, ks_error
-from calibrant.evaluation._comparison import Difference, compare
+from calibrant.evaluation import compare
+from calibrant.evaluation._differences import Difference
 
 POPULATION, DRAWS = 1_000_000, 500
 WORLDS = ((1.0, 1.0), (1.1, 1.0), (1.5, 1.0), (1.5, 1.3), (1.5, 1.5), (2.0, 1.5))

@@ -1,6 +1,7 @@
 """Shapes are checked at run time while the tests run, and randomness comes from a seed."""
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
 
 import hypothesis
@@ -41,3 +42,12 @@ def predictions(rng: torch.Generator) -> "cal.Predictions":
     logits = 2 * torch.randn(200, 4, generator=rng, dtype=torch.float64)
     logits[torch.arange(200), labels] += 1.5
     return cal.Predictions(logits, labels)
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Small tensors: a second thread would only wait."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

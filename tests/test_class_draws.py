@@ -1,7 +1,6 @@
 """Rows by class scatter as labels do that are drawn anew."""
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from unittest.mock import Mock
 
@@ -31,13 +30,7 @@ CRITERIA = {
 ZERO = torch.zeros(1, dtype=torch.float64)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Small tensors: a second thread would only wait."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def sample(n: int, classes: int, *, factor: float = 1.0, seed: int = 0) -> Predictions:

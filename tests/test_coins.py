@@ -1,7 +1,7 @@
 """Rows of events scatter as outcomes do that are drawn anew, above all where samples are few."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -25,13 +25,7 @@ OF_GAPS = (
 OF_BINS = ("ece", "ece_l2", "ece_mass", "ece_mass_l2", "label_binned_ece", "debiased_ece")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Small tensors: a second thread would only wait."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def rows_of(confidence: Tensor, outcome: Tensor, weights: Tensor | None = None) -> dict[str, Row]:

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from calibrant import CRITERIA, Criterion, Predictions, ece, mmce, nll, top_label
-from calibrant.evaluation._comparison import COMPARED, Difference, _difference, compare
+from calibrant.evaluation._comparison import COMPARED, _difference, compare
+from calibrant.evaluation._differences import Difference
 from calibrant.evaluation._interval import p_value_of
 from calibrant.evaluation._paired import Ray, paired_interval
 from calibrant.evaluation._seeds import cohens_d, mean_and_sem, within_subject_sem

@@ -1,6 +1,5 @@
 """Resampling all at once is resampling one by one."""
 
-from collections.abc import Iterator
 from dataclasses import astuple
 from unittest.mock import Mock
 
@@ -29,13 +28,7 @@ from calibrant.measures._sweep import monotone_bins
 N, CLASSES = 120, 4
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Small tensors: a second thread would only wait."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def sample(*, tied: bool, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -1,12 +1,12 @@
 """Measuring predictions: every number with an interval, tests, comparisons, decisions."""
 
-from ._comparison import Comparison as Comparison
 from ._comparison import compare as compare
 from ._conformal import prediction_sets as prediction_sets
 from ._decisions import Threshold as Threshold
 from ._decisions import threshold_for as threshold_for
 from ._decomposition import Decomposition as Decomposition
 from ._decomposition import decompose as decompose
+from ._differences import Comparison as Comparison
 from ._estimates import Estimate as Estimate
 from ._evaluate import evaluate as evaluate
 from ._evaluate import evaluate_events as evaluate_events

@@ -1,19 +1,15 @@
 """Which of two models is better, and could it be chance?"""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
 from functools import partial
 from math import inf, isclose, isinf, isnan
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from .. import _html as html
 from .._checks import check_callable
-from .._json import as_json
 from ..criteria import Criterion
 from ..measures import MEASURES
 from ..measures._precision import widened
@@ -21,11 +17,11 @@ from ..predictions import Predictions
 from ..scores import SCORES
 from . import _inputs as inputs
 from ._as_predictions import as_predictions
+from ._differences import Comparison, Difference
 from ._interval import p_value_of, percentile
 from ._paired import Ray, paired_interval
 from ._resampled import AlongRay
 from ._rows import rows_of_events
-from ._table import markdown, number, p_value, plain
 from ._weights import multinomial_weights
 
 COMPARED: dict[str, Criterion] = {
@@ -37,87 +33,8 @@ COMPARED: dict[str, Criterion] = {
 # Near calibration so biased, or so skewed, that their resamples need a truth to scatter around.
 _OF_GAPS = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error", "esd")
 
-CRITERIA = SCORES | MEASURES
-
 # How far two models can be apart; the errors of a ray say so themselves.
 _FURTHEST = {"accuracy": 1.0, "brier": 2.0}
-
-# Last digits that two ways of computing one value may differ by.
-_ROUNDED = 8
-
-_HEADER = ("criterion", "first", "second", "difference", "low", "high", "p-value")
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One criterion of two models: their values, first less second, interval and p-value."""
-
-    first: float
-    second: float
-    difference: float
-    low: float
-    high: float
-    p_value: float
-
-    def within(self, furthest: float) -> "Difference":
-        """The same, the interval without differences that no two models can have."""
-        low, high = (min(max(end, -furthest), furthest) for end in (self.low, self.high))
-        return replace(self, low=low, high=high)
-
-    def beyond_rounding(self, precision: float) -> "Difference":
-        """The same, without an alarm where the two values are one but for their last digits.
-
-        - `precision`: of the values, as a share of them.
-        """
-        if not isclose(self.first, self.second, rel_tol=_ROUNDED * precision):
-            return self
-        return replace(self, low=min(self.low, 0.0), high=max(self.high, 0.0), p_value=1.0)
-
-
-@dataclass(frozen=True)
-class Comparison(Mapping[str, Difference]):
-    """Differences between two models on the same samples, by the name of the criterion."""
-
-    rows: dict[str, Difference]
-    n: int
-    draws: int
-    level: float
-
-    def __getitem__(self, name: str) -> Difference:
-        if name not in self.rows:
-            raise KeyError(f"no row is called {name!r}; there are {', '.join(self.rows)}.")
-        return self.rows[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers."""
-        return asdict(self)
-
-    def to_json(self) -> str:
-        """The same as text; what is infinite is null there."""
-        return as_json(self.to_dict())
-
-    def to_markdown(self) -> str:
-        """A table for a page."""
-        return markdown(_HEADER, self._cells())
-
-    def _repr_html_(self) -> str:
-        """The same table in a notebook."""
-        return html.table(_HEADER, self._cells())
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [
-            (name, *map(number, list(vars(row).values())[:-1]), p_value(row.p_value))
-            for name, row in self.rows.items()
-        ]
-
-    def __str__(self) -> str:
-        return plain(_HEADER, self._cells())
 
 
 @torch.no_grad()
@@ -260,7 +177,7 @@ def _check_weighs(name: str, criterion: Criterion, predictions: Predictions) -> 
 
     Asked of half of the samples: they alone, and beside others that count nothing.
     """
-    if any(criterion == known for known in CRITERIA.values()):
+    if any(criterion == known for known in (SCORES | MEASURES).values()):
         return
     n, device = len(predictions), predictions.labels.device
     half = torch.arange(0, n, 2, device=device)

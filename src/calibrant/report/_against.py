@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..evaluation._comparison import Difference, _difference, _of_rays
+from ..evaluation._comparison import _difference, _of_rays
+from ..evaluation._differences import Difference
 from ..evaluation._paired import Ray
 from ..evaluation._resampled import AlongRay
 from ..evaluation._rows import rows_of_events
