@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from torch import Tensor
@@ -65,6 +67,46 @@ def test_json_is_the_whole_result(
     tests = cal.calibration_tests(cal.Predictions(logits, labels))
     assert found["tests"]["esd"]["p_value"] == tests.esd.p_value
     assert (found["file"], found["kind"], found["streamed"]) == ("told.npz", "logits", False)
+
+
+def test_the_level_is_that_of_the_intervals(
+    told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, logits, labels = told
+    assert main(["evaluate", str(file), "--draws", "39", "--level", "0.8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    direct = json.loads(cal.evaluate(logits, labels, draws=39, level=0.8).to_json())
+    assert {name: found[name] for name in direct} == direct
+    assert main(["evaluate", str(file), "--level", "0.9985"]) == 0  # drawn often enough for it
+    out = capsys.readouterr().out
+    assert str(cal.evaluate(logits, labels, draws=1333, level=0.9985)) in out
+    assert "99.85% interval" in out
+
+
+def test_a_file_that_is_read_is_not_written_over(
+    told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, _, _ = told
+    before = file.read_bytes()
+    assert main(["evaluate", str(file), "--out", str(file)]) == 2
+    assert "--out must not be a file that is read" in capsys.readouterr().err
+    assert file.read_bytes() == before
+
+
+def test_no_part_of_a_folder_that_is_read_is_written_over(
+    told: tuple[Path, Tensor, Tensor], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, logits, labels = told
+    (tmp_path / "parts").mkdir()
+    part = tmp_path / "parts" / "0.parquet"
+    columns = {f"logit_{k}": column for k, column in enumerate(logits.T.tolist())}
+    pq.write_table(pa.table({**columns, "label": labels.tolist()}), part)
+    asked = ["evaluate", str(tmp_path / "parts"), "--draws", "39"]
+    before = part.read_bytes()
+    assert main([*asked, "--out", str(part)]) == 2
+    assert "which is in 'parts'. Write to another name." in capsys.readouterr().err
+    assert part.read_bytes() == before
+    assert main([*asked, "--out", str(tmp_path / "found.txt")]) == 0
 
 
 def test_markdown_goes_whole_into_a_file(
@@ -185,6 +227,9 @@ def test_a_limit_must_be_a_row_and_a_number(text: str) -> None:
         (["--draws", "0"], r"draws must be a whole number, at least 1; got 0"),
         (["--draws", "38"], r"draws must be at least 39 for a level of 0\.95: .* got 38"),
         (["--draws", "few"], r"Invalid value for '--draws'"),
+        (["--level", "0"], r"level must lie between 0 and 1; got 0\.0"),
+        (["--stream", "--level", "95"], r"level must lie between 0 and 1; got 95\.0"),
+        (["--draws", "99", "--level", "0.99"], r"draws must be at least 199 for a level of 0\.99"),
         (["--colour"], r"No such option: --colour"),
         (["--format", "pdf"], r"Invalid value for '--format'"),
         (["--out", "nowhere/found.txt"], r"--out must be a file in a folder that exists"),

@@ -697,9 +697,38 @@ def test_the_command_prints_json(
     assert "<dog>" in read(out).text
 
 
+def test_the_command_has_the_level_of_every_interval(
+    files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "page.html"
+    asked = ["report", *map(str, files), "-o", str(out), "--draws", "1999", "--level", "0.999"]
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    logits, labels = drawn(120)
+    models = {"boastful": (3 * logits, labels), "honest": (logits, labels)}
+    report = write_report(tmp_path / "same.html", models, draws=1999, level=0.999)
+    assert found["verdicts"] == report.to_dict()["verdicts"]
+    assert "99.9% interval" in found["verdicts"]["boastful"]["sentence"]
+    text = read(out).text
+    assert "99.9%" in text
+    assert "95% interval" not in text
+    assert "100% interval" not in text
+
+
+def test_the_command_does_not_write_over_what_it_reads(
+    files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files[1].read_bytes()
+    assert main(["report", *map(str, files), "-o", str(files[1])]) == 2
+    assert "--out must not be a file that is read" in capsys.readouterr().err
+    assert files[1].read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
+        (["--level", "1.5"], "level must lie between 0 and 1; got 1.5."),
+        (["--level", "0.99"], "draws must be at least 199 for a level of 0.99"),
         (["--class-names", "cat"], "class_names must hold one name per class, 4 in all; got 1."),
         (["--class-names", "no.txt"], "there is no file 'no.txt'. Check the path."),
         (["--groups", "region", "--severity", "labels"], "must have a column of their own"),

@@ -13,9 +13,10 @@ from ..evaluation._inputs import check_enough
 from ..logs import Batch, PredictionLog
 from ..logs._batch import joined
 from ..report._rows import draws_for
+from ..report._settings import Settings
 from . import _options as options
 from ._limits import crossed, parse_limits
-from ._output import Format, check_writable, write
+from ._output import Format, check_apart, check_writable, write
 from ._progress import reading, working
 from ._results import Resampled, Streamed
 
@@ -50,6 +51,7 @@ def evaluate(
     groups: Annotated[str | None, options.column("Groups, each of which is judged too.")] = None,
     bins: Annotated[int, typer.Option(metavar="N", help="Of every binned measure.")] = 15,
     draws: options.Draws = None,
+    level: options.Level = 0.95,
     seed: options.Seed = 0,
     stream: Annotated[
         bool | None,
@@ -75,10 +77,12 @@ def evaluate(
     """
     limits = parse_limits(fail_above or [])
     check_writable(out)
+    check_apart(out, file)
+    settings = Settings(bins, draws, level, seed)
     log = options.opened(
         file, logits, probabilities, labels, confidence, outcome, weights=weights, groups=groups
     )
-    found = _measured(log, stream, bins=bins, draws=draws, seed=seed)
+    found = _measured(log, stream, settings)
     broken = crossed(limits, found.values)
     if json or form is Format.json:
         text = as_json({"file": log.path.name, "kind": log.columns.kind, **found.to_dict()})
@@ -91,19 +95,17 @@ def evaluate(
     return 1 if broken else 0
 
 
-def _measured(
-    log: PredictionLog, stream: bool | None, *, bins: int, draws: int | None, seed: int
-) -> Resampled | Streamed:
+def _measured(log: PredictionLog, stream: bool | None, asked: Settings) -> Resampled | Streamed:
     told = None if stream else _read(log, at_any_length=stream is False)
     if told is None:
-        return _streamed(log, bins, asked=bool(stream))
-    times = draws_for(len(told), draws)  # as the report does, so that both say the same
+        return _streamed(log, asked.bins, asked=bool(stream))
+    times = draws_for(len(told), asked.draws, asked.level)  # as the report does, to say the same
     with working(f"resampling {times:,} times"):
-        evaluation = told.evaluate(bins=bins, draws=times, seed=seed)
+        evaluation = told.evaluate(bins=asked.bins, draws=times, level=asked.level, seed=asked.seed)
         if told.weights is not None:
             return Resampled(evaluation, _WITH_WEIGHTS)
         try:
-            return Resampled(evaluation, calibration_tests(told.forecasts, seed=seed))
+            return Resampled(evaluation, calibration_tests(told.forecasts, seed=asked.seed))
         except ValueError as unfit:  # too few samples, or nothing left to chance
             return Resampled(evaluation, str(unfit))
 

@@ -1,6 +1,6 @@
 """Limits that a pipeline sets: `--fail-above ece=0.05`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isnan
 
 from .._checks import did_you_mean
@@ -24,18 +24,23 @@ def parse_limits(given: Sequence[str]) -> dict[str, float]:
     return limits
 
 
+def check_limits(limits: Iterable[str], rows: Collection[str]) -> None:
+    """Every limit must be that of a row."""
+    unknown = [name for name in limits if name not in rows]
+    if unknown:
+        raise ValueError(
+            f"--fail-above must name a row of the table; got {unknown[0]!r}. "
+            f"There are {', '.join(rows) or 'none'}.{did_you_mean(unknown[0], rows)}"
+        )
+
+
 def crossed(limits: Mapping[str, float], values: Mapping[str, float]) -> list[str]:
     """A sentence for each row above its limit; one that is not a number is above any.
 
     >>> crossed({"ece": 0.05}, {"ece": 0.0712})
     ['ece is 0.0712, above the limit of 0.05.']
     """
-    unknown = [name for name in limits if name not in values]
-    if unknown:
-        raise ValueError(
-            f"--fail-above must name a row of the table; got {unknown[0]!r}. "
-            f"There are {', '.join(values) or 'none'}.{did_you_mean(unknown[0], values)}"
-        )
+    check_limits(limits, values)
     return [
         f"{name} is {values[name]:.4g}, above the limit of {limit:g}."
         for name, limit in limits.items()

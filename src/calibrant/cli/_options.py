@@ -16,14 +16,14 @@ def column(what: str) -> Any:
 FORMATS = "Parquet, Arrow, NPZ, CSV or safetensors; or a folder of Parquet."
 
 
-def _path(text: str) -> Path:
+def path(text: str) -> Path:
     """A name of nothing would be the current folder."""
     if not text:
         raise typer.BadParameter("must name a file; got an empty name. Is a variable not set?")
     return Path(text)
 
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help=FORMATS, parser=_path)]
+File = Annotated[Path, typer.Argument(metavar="FILE", help=FORMATS, parser=path)]
 Logits = Annotated[
     list[str] | None,
     column("Logits, or the stem of numbered columns. Repeat to name one per class."),
@@ -40,6 +40,9 @@ Draws = Annotated[
         metavar="N",
         help="Resamples behind the intervals; by default 1000, fewer above 20,000 rows.",
     ),
+]
+Level = Annotated[
+    float, typer.Option(metavar="X", help="Of the intervals: how often they hold the truth.")
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of the resamples.")]
 

@@ -41,14 +41,20 @@ def check_writable(out: Path | None) -> None:
         )
 
 
-def check_apart(out: Path, *read: Path) -> None:
+def check_apart(out: Path | None, *read: Path) -> None:
     """What is read must still be there afterwards, by whatever name `out` calls it."""
     for file in read:
-        if out.exists() and file.exists() and out.samefile(file):
+        if out is not None and out.exists() and file.exists() and _is_of(out, file):
+            within = "" if out.samefile(file) else "in "
             raise ValueError(
-                f"--out must not be a file that is read; got {str(out)!r}, which is {file.name!r}. "
-                "Write to another name."
+                f"--out must not be a file that is read; got {str(out)!r}, which is "
+                f"{within}{file.name!r}. Write to another name."
             )
+
+
+def _is_of(out: Path, file: Path) -> bool:
+    """Whether it is that file, or of that folder."""
+    return out.samefile(file) or any(parent.samefile(file) for parent in out.absolute().parents)
 
 
 def write(text: str, out: Path | None) -> None:

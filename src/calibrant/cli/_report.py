@@ -22,6 +22,7 @@ from ._options import (
     Confidence,
     Draws,
     Labels,
+    Level,
     Logits,
     Outcome,
     Probabilities,
@@ -30,7 +31,7 @@ from ._options import (
     column,
     opened,
 )
-from ._output import check_writable, wrapped, write
+from ._output import check_apart, check_writable, wrapped, write
 from ._report_files import Say, class_names_of, names_of, source
 
 REPORT_EXAMPLES = """
@@ -69,6 +70,7 @@ def report(
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Of the page.")] = None,
     bins: Annotated[int, typer.Option(metavar="N", help="Of equal width.")] = 15,
     draws: Draws = None,
+    level: Level = 0.95,
     seed: Seed = 0,
     json: Annotated[bool, typer.Option("--json", help="Print path and verdicts as JSON.")] = False,
 ) -> int:
@@ -79,7 +81,8 @@ def report(
     names, as in calibrant evaluate; name those that are called otherwise.
     """
     check_writable(out)
-    settings = Settings(bins, draws, seed=seed)
+    check_apart(out, *files)
+    settings = Settings(bins, draws, level, seed)
     if len(files) > MOST_MODELS:
         raise ValueError(f"a report holds at most {MOST_MODELS} files; got {len(files)}.")
 

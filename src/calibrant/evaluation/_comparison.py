@@ -30,8 +30,8 @@ COMPARED: dict[str, Criterion] = {
 }
 """What is compared unless something else is asked for."""
 
-# Near calibration so biased, or so skewed, that their resamples need a truth to scatter around.
-_OF_GAPS = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error", "esd")
+OF_GAPS = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error", "esd")
+"""Near calibration so biased, or so skewed, that resamples need a truth to scatter around."""
 
 # How far two models can be apart; the errors of a ray say so themselves.
 _FURTHEST = {"accuracy": 1.0, "brier": 2.0}
@@ -160,7 +160,7 @@ def _rays(
 ) -> dict[str, AlongRay]:
     """How those criteria are resampled that are errors made of gaps."""
     known = {
-        name: next((row for row in _OF_GAPS if criterion == MEASURES[row]), None)
+        name: next((row for row in OF_GAPS if criterion == MEASURES[row]), None)
         for name, criterion in criteria.items()
     }
     rows = rows_of_events(predictions.confidence, predictions.correct, ones, None, bins=15)

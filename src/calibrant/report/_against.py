@@ -2,19 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import torch
 from torch import Tensor
 
-from ..evaluation._comparison import _difference, _of_rays
+from ..evaluation._comparison import OF_GAPS, _difference, _of_rays
 from ..evaluation._differences import Difference
 from ..evaluation._paired import Ray
-from ..evaluation._resampled import AlongRay
+from ..evaluation._resampled import AlongRay, Mean
 from ..evaluation._rows import rows_of_events
 from ..evaluation._weights import multinomial_weights
 from ._models import Told
 from ._rows import draws_for
 from ._settings import Settings
+
+DIFFERENCES = ("accuracy", "nll", "brier", *OF_GAPS)
+"""What `differences` can tell, also of mere events, by weight and in any number of bins."""
+
+_SHOWN = ("accuracy", "nll", "brier", "ece")
 
 
 @dataclass(frozen=True)
@@ -32,21 +38,18 @@ class Kept:
 
     name: str
     told: Told
-    labels: Tensor | None
 
     @staticmethod
     def of(told: Told) -> "Kept":
         """Without the predictions, so that they can be let go."""
-        bare = replace(told, predicted=None, labels=None, predictions=None)
-        return Kept(told.name, bare, told.labels)
+        return Kept(told.name, replace(told, predicted=None, predictions=None))
 
     def shares_samples_with(self, other: "Kept") -> bool:
         """Whether labels and weights are the same for both; of events nobody can tell."""
-        if self.labels is None or other.labels is None:
+        one, two = self.told, other.told
+        if one.labels is None or two.labels is None:
             return False
-        return torch.equal(self.labels, other.labels) and torch.equal(
-            self.told.mass, other.told.mass
-        )
+        return torch.equal(one.labels, two.labels) and torch.equal(one.mass, two.mass)
 
 
 def against_first(kept: Sequence[Kept], settings: Settings) -> list[Against]:
@@ -57,48 +60,77 @@ def against_first(kept: Sequence[Kept], settings: Settings) -> list[Against]:
     """
     first, *others = kept
     return [
-        Against(other.name, first.name, _differences(other.told, first.told, settings))
+        Against(other.name, first.name, differences(other.told, first.told, settings, _SHOWN))
         for other in others
         if other.shares_samples_with(first)
     ]
 
 
 @torch.no_grad()
-def _differences(one: Told, other: Told, settings: Settings) -> dict[str, Difference]:
-    mass = one.mass
-    gains = {
-        "accuracy": (one.outcome.double(), other.outcome.double()),
-        "nll": (one.nll, other.nll),
-        "brier": (one.brier, other.brier),
-    }
-    paired = torch.stack([a - b for a, b in gains.values()], dim=1)
-    errors = [_error(told, settings.bins) for told in (one, other)]
-    drawn: list[Tensor] = []
-    moved: list[list[Tensor]] = [[], []]
+def differences(
+    one: Told, other: Told, settings: Settings, names: Sequence[str]
+) -> dict[str, Difference]:
+    """One model less another on the same samples, as `compare` finds them.
+
+    - `names`: of rows, each one of `DIFFERENCES`.
+    """
+    judged = [_judged(told, names, settings.bins) for told in (one, other)]
+    drawn: dict[str, list[Tensor]] = {name: [] for name in names}
     draws = draws_for(len(one), settings.draws, settings.level)
-    for weights in multinomial_weights(mass, draws, settings.seed):
-        drawn.append(weights @ paired / weights.sum(dim=1, keepdim=True))
-        for kept, (_, error) in zip(moved, errors, strict=True):
-            kept.append(error.moved(weights, error.scales_like(weights)))
-    resamples = torch.cat(drawn)
-    rows = {
-        name: _difference(_mean(a, mass), _mean(b, mass), resamples[:, k], settings.level)
-        for k, (name, (a, b)) in enumerate(gains.items())
-    }
-    rays = [
-        Ray.of(value, error, torch.cat(kept))
-        for (value, error), kept in zip(errors, moved, strict=True)
-    ]
-    rows["ece"] = _of_rays(rays[0], rays[1], settings.level)
+    for weights in multinomial_weights(one.mass, draws, settings.seed):
+        for name, kept in drawn.items():
+            kept.append(torch.stack([model[name].drawn(weights) for model in judged]))
+    first, second = judged
     precision = max(torch.finfo(told.confidence.dtype).eps for told in (one, other))
-    return {name: row.beyond_rounding(precision) for name, row in rows.items()}
+    return {
+        name: _less(first[name], second[name], torch.cat(kept, dim=1), settings.level)
+        .within(first[name].furthest)
+        .beyond_rounding(precision)
+        for name, kept in drawn.items()
+    }
 
 
-def _mean(values: Tensor, mass: Tensor) -> float:
-    return ((mass * values).sum() / mass.sum()).item()
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """One row of a model: its value, how it is resampled, and how far two models can be apart."""
+
+    value: float
+    resampled: Mean | AlongRay
+    furthest: float
+
+    def drawn(self, weights: Tensor) -> Tensor:
+        """One number for each row of weights; of an error one at each place of its ray."""
+        if isinstance(self.resampled, Mean):
+            return self.resampled.draw(weights)
+        return self.resampled.moved(weights, self.resampled.scales_like(weights))
 
 
-def _error(told: Told, bins: int) -> tuple[float, AlongRay]:
-    row = rows_of_events(told.confidence, told.outcome, told.mass, told.weights, bins)["ece"]
-    assert isinstance(row.resampled, AlongRay)
-    return row.value().item(), row.resampled
+def _judged(told: Told, names: Sequence[str], bins: int) -> dict[str, _Judged]:
+    of_events = told.labels is None  # whose squared gap is one at most
+    scores = {
+        "accuracy": (told.outcome.double(), 1.0),
+        "nll": (told.nll, inf),
+        "brier": (told.brier, 1.0 if of_events else 2.0),
+    }
+    errors = rows_of_events(told.confidence, told.outcome, told.mass, told.weights, bins)
+    found = {}
+    for name in names:
+        if name in scores:
+            values, furthest = scores[name]
+            mean = Mean(values)
+            found[name] = _Judged(mean.draw(told.mass[None]).item(), mean, furthest)
+        else:
+            along = errors[name].resampled
+            assert isinstance(along, AlongRay)
+            found[name] = _Judged(errors[name].value().item(), along, along.highest)
+    return found
+
+
+def _less(one: _Judged, other: _Judged, drawn: Tensor, level: float) -> Difference:
+    """One row less another; `drawn` has the resamples of both."""
+    if isinstance(one.resampled, AlongRay) and isinstance(other.resampled, AlongRay):
+        first = Ray.of(one.value, one.resampled, drawn[0])
+        return _of_rays(first, Ray.of(other.value, other.resampled, drawn[1]), level)
+    # Two losses that are both infinite are no distance apart.
+    apart = torch.where(drawn[0] == drawn[1], 0, drawn[0] - drawn[1])
+    return _difference(one.value, other.value, apart, level)

@@ -62,7 +62,7 @@ def verdict(
     )
     chance = "not tested" if p is None else f"Kuiper's test {spoken_p(p)}"
     ends = (-gap.high, -gap.low) if kind == "under" else (gap.low, gap.high)
-    interval = f"{level:.0%} interval {points(ends[0])} to {points(ends[1])}; {chance}"
+    interval = f"{100 * level:g}% interval {points(ends[0])} to {points(ends[1])}; {chance}"
     if kind in ("over", "under"):
         far = f"{100 * abs(gap.value):.1f} points"
         said = f"{kind.capitalize()}-confident by {far} ({interval}): {claims}."
