@@ -102,11 +102,39 @@ def test_no_part_of_a_folder_that_is_read_is_written_over(
     columns = {f"logit_{k}": column for k, column in enumerate(logits.T.tolist())}
     pq.write_table(pa.table({**columns, "label": labels.tolist()}), part)
     asked = ["evaluate", str(tmp_path / "parts"), "--draws", "39"]
+    kept = tmp_path / "kept.bin"
+    part.rename(kept)
+    part.symlink_to(kept)  # as stores of large files do
+    (tmp_path / "link.txt").symlink_to(part)
+    (tmp_path / "same").symlink_to(tmp_path / "parts")
     before = part.read_bytes()
-    assert main([*asked, "--out", str(part)]) == 2
-    assert "which is in 'parts'. Write to another name." in capsys.readouterr().err
-    assert part.read_bytes() == before
-    assert main([*asked, "--out", str(tmp_path / "found.txt")]) == 0
+    for out in (
+        part,
+        kept,
+        tmp_path / "link.txt",
+        tmp_path / "same" / "0.parquet",
+        tmp_path / "same" / "found.PARQUET",  # which would be read with the others from then on
+        tmp_path / "parts" / "found.pq",
+    ):
+        assert main([*asked, "--out", str(out)]) == 2, out
+        err = capsys.readouterr().err
+        assert "--out must not be a Parquet file of a folder that is read; got" in err
+        assert err.endswith("/parts'. Write to another folder.\n")
+        assert part.read_bytes() == before
+    assert sorted(tmp_path.joinpath("parts").iterdir()) == [part]
+
+
+def test_a_folder_that_is_read_may_hold_the_result(
+    told: tuple[Path, Tensor, Tensor], tmp_path: Path
+) -> None:
+    _, logits, labels = told
+    columns = {f"logit_{k}": column for k, column in enumerate(logits.T.tolist())}
+    pq.write_table(pa.table({**columns, "label": labels.tolist()}), tmp_path / "0.parquet")
+    out = tmp_path / "found.txt"
+    for _ in range(2):  # the second time it is there already
+        asked = [str(tmp_path), "--draws", "39", "--out", str(out)]
+        assert main(["evaluate", *asked]) == 0
+        assert f"{len(labels):,} samples" in out.read_text()
 
 
 def test_markdown_goes_whole_into_a_file(

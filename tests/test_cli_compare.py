@@ -167,6 +167,23 @@ def test_weights_of_one_and_events_are_compared_as_tables_are(
     assert_same_rows(rows_of([str(a), str(b), *TABLE, *asked, "--weights", "w"], capsys), direct)
 
 
+def test_many_events_are_compared_as_tables_are(
+    tmp_path: Path, rng: torch.Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Samples of both models are drawn one by one, however many there are."""
+    second = torch.randn(17_000, 2, generator=rng, dtype=torch.float64)
+    labels = torch.multinomial(second.softmax(dim=1), 1, generator=rng)[:, 0]
+    for name, scale in (("new", 1.2), ("old", 1.0)):
+        sure, said = (scale * second).softmax(dim=1).max(dim=1)
+        np.savez(tmp_path / f"{name}.npz", confidence=sure, correct=said == labels)
+    names = ("ece", "ks_error", "esd")
+    criteria = {name: cal.CRITERIA[name] for name in names}
+    direct = cal.compare(1.2 * second, second, labels, criteria=criteria, draws=39)
+    files = [str(tmp_path / f"{name}.npz") for name in ("new", "old")]
+    found = rows_of([*files, *named(names), "--draws", "39"], capsys)
+    assert_same_rows(found, direct.to_dict()["rows"])
+
+
 @pytest.mark.parametrize("form", ["table", "events"])
 def test_values_of_a_weighted_comparison_are_those_of_evaluate(
     form: str,
@@ -275,6 +292,32 @@ def test_a_model_and_itself_are_no_distance_apart_however_wrong(
         assert re.search(r"0\.0000 +0\.0000 +0\.0000 +1\.0000$", line), line
 
 
+def test_losses_that_are_both_infinite_are_no_distance_apart(
+    pair: tuple[Path, Path, tuple[Tensor, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, _, (first, _, labels, w) = pair
+    ruled_out = first.clone()
+    ruled_out[:5, :] = 0
+    ruled_out[range(5), labels[:5]] = -torch.inf
+    np.savez(a, logits=ruled_out, labels=labels, w=w)
+    asked = [str(a), str(a), "--weights", "w", "--draws", "39", "--criterion", "nll"]
+    assert main(["compare", *asked]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"\nnll +inf +inf +0\.0000 +0\.0000 +0\.0000 +1\.0000$", out)
+
+
+def test_last_digits_are_no_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Though every one of them is larger in the first model."""
+    sure = np.linspace(0.1, 0.9, 30)
+    for name, confidence in (("a", np.nextafter(sure, 1)), ("b", sure)):
+        np.savez(tmp_path / f"{name}.npz", confidence=confidence, correct=np.zeros(30))
+    files = [str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]
+    found = rows_of([*files, "--draws", "39"], capsys)
+    for name, row in found.items():
+        assert row["p_value"] == 1, name
+        assert row["low"] <= 0 <= row["high"], name
+
+
 def test_differences_of_events_are_within_what_two_models_can_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -282,8 +325,8 @@ def test_differences_of_events_are_within_what_two_models_can_have(
         lines = [f"{abs(sure - (k < 2)):.1f},0\n" for k in range(9)]
         (tmp_path / f"{name}.csv").write_text("sure,right\n" + "".join(lines))
     files = [str(tmp_path / "worst.csv"), str(tmp_path / "best.csv")]
-    asked = [*files, "--confidence", "sure", "--outcome", "right", "--draws", "99"]
-    found = rows_of([*asked, "--criterion", "brier"], capsys)["brier"]
+    asked = [*files, "--confidence", "sure", "--outcome", "right", "--draws", "199"]
+    found = rows_of([*asked, "--criterion", "brier", "--level", "0.99"], capsys)["brier"]
     assert found["difference"] == pytest.approx(5 / 9)
     assert found["high"] == 1
 
@@ -329,8 +372,8 @@ def test_the_result_goes_whole_into_a_file(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("labels", r"same labels .* got 0 and 1 in row 4 \(.*\), the first of 2 that differ\."),
-        ("rows", r"must hold the same samples and classes; got 150 by 3 and 149 by 3"),
+        ("labels", r"same labels .* got 0 and 1 in row 4 \(.*\), the first of 2 .* files alike\.$"),
+        ("rows", r"must hold the same samples and classes; got 150 by 3 and 149 by 3\. Leave out "),
         ("classes", r"must hold the same samples and classes; got 150 by 3 and 150 by 4"),
         ("events", r"both files must .*; old\.npz has a confidence .*, new\.npz has logits\. "),
         ("criterion", r"criterion must be one of .*; got 'joy'"),
@@ -383,7 +426,7 @@ def test_what_cannot_be_compared_is_refused(
         (["--weights", "w", "--criterion", "focal"], r"criterion must be one of .* got 'focal'\."),
         (["--weights", "v"], r"new\.npz has no column 'v'"),
         (["--weights", "only"], r"old\.npz has no column 'only'"),
-        (["--weights", "other"], r"same weights .* got 1 and 2 in row 7 \(.*\), the first of 1 "),
+        (["--weights", "other"], r"same weights .* got 1 and 2 in row 7 .* leave --weights out\."),
         (["--weights", "zero"], r"weights must not all be zero"),
         (["--fail-above", "mmce=1"], r"must name a row of the table; got 'mmce'"),
         (["--fail-above", "ece"], r"--fail-above must be like ece=0\.05; got 'ece'"),
@@ -411,6 +454,22 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (["--fail-above", "mmce=1"], "--fail-above must name a row of the table; got 'mmce'."),
+        (["--criterion", "joy"], "criterion must be one of "),
+        (["--level", "2"], "level must lie between 0 and 1; got 2.0."),
+        (["--out", "nowhere/found.txt"], "--out must be a file in a folder that exists"),
+    ],
+)
+def test_what_is_asked_is_checked_before_files_are_opened(
+    asked: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", "none.npz", "nor.npz", *asked]) == 2
+    assert capsys.readouterr().err.startswith(f"calibrant: {sentence}")
+
+
 @pytest.mark.parametrize("way", [1, -1])
 def test_as_many_events_must_be_in_both_files(
     way: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -430,6 +489,9 @@ def test_a_file_that_is_read_is_not_written_over(
 ) -> None:
     files, _, _ = two
     before = Path(files[read]).read_bytes()
-    assert main(["compare", *files, "--out", files[read]]) == 2
-    assert "--out must not be a file that is read" in capsys.readouterr().err
-    assert Path(files[read]).read_bytes() == before
+    link = Path(files[read]).with_name("found.txt")
+    link.symlink_to(files[read])
+    for out in (files[read], str(link)):
+        assert main(["compare", *files, "--out", out]) == 2
+        assert "--out must not be a file that is read" in capsys.readouterr().err
+        assert Path(files[read]).read_bytes() == before

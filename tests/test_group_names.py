@@ -11,6 +11,9 @@ import torch
 
 import calibrant as cal
 from calibrant.logs import open_log
+from calibrant.report._groups import groups_of
+from calibrant.report._models import told
+from calibrant.report._settings import Settings
 
 pa, parquet, feather = map(import_module, ("pyarrow", "pyarrow.parquet", "pyarrow.feather"))
 
@@ -39,6 +42,10 @@ def test_names_that_differ_are_different_groups(
 ) -> None:
     found = cal.evaluate(LOGITS, LABELS, groups=as_given(names * EACH), draws=39).groups
     assert {name: one.n for name, one in found.items()} == {str(name): EACH for name in names}
+    reported = groups_of(
+        told("model", (LOGITS, LABELS)), as_given(names * EACH), Settings(draws=39)
+    )
+    assert {one.name: one.count for one in reported} == {str(name): EACH for name in names}
 
 
 def test_numbers_and_names_that_are_equal_are_one_group() -> None:

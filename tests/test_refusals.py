@@ -1,5 +1,6 @@
 """What a refusal advises, followed to the letter, works."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -313,11 +314,28 @@ def test_tests_of_calibration_say_what_they_take() -> None:
     logits: Any
     for test in (calibration_tests, decompose, partial(threshold_for, risk=0.1)):
         for logits in (LOGITS, LOGITS.numpy()):
-            with pytest.raises(TypeError) as refused:
-                test(logits)
-            said = "For logits pass Predictions(logits, labels), of tensors."
-            assert str(refused.value).endswith(said)
-    assert calibration_tests(Predictions(LOGITS, LABELS), draws=39).n == 40
+            for error, asked in ((TypeError, logits), (ValueError, (logits, LABELS))):
+                with pytest.raises(error) as refused:
+                    test(asked)
+                assert re.search(r"\. For logits pass .*, of tensors\.$", str(refused.value))
+    first = calibration_tests(Predictions(LOGITS, LABELS), draws=39)
+    table = LOGITS.softmax(dim=1)
+    of_table = calibration_tests(Predictions.from_probabilities(table, LABELS), draws=39)
+    assert first.esd.statistic == pytest.approx(of_table.esd.statistic)
+
+
+def test_logits_and_labels_are_one_argument_of_a_test_of_calibration() -> None:
+    confidence, outcome = torch.tensor([0.6, 0.7, 0.8]), torch.tensor([1, 0, 1])
+    test: Any = calibration_tests
+    for told in ((LOGITS, LABELS), (confidence, outcome), (LOGITS, LABELS, 39)):
+        with pytest.raises(TypeError) as refused:
+            test(*told)
+        assert str(refused.value).startswith(
+            "calibration_tests takes Predictions or a pair (confidence, outcome) as one argument; "
+            f"got {len(told)}. Put a pair in brackets of its own. For logits pass Predictions("
+        )
+    assert test((confidence, outcome), draws=39).n == 3
+    assert test(forecasts=(confidence, outcome), draws=39).n == 3
 
 
 def test_more_bins_than_tell_anything_are_refused() -> None:

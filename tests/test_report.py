@@ -722,6 +722,24 @@ def test_the_command_does_not_write_over_what_it_reads(
     assert main(["report", *map(str, files), "-o", str(files[1])]) == 2
     assert "--out must not be a file that is read" in capsys.readouterr().err
     assert files[1].read_bytes() == before
+    names = files[0].with_name("names.txt")
+    names.write_text("cat\ndog\nfox\nowl\n")
+    asked = ["report", str(files[0]), "--class-names", str(names), "-o", str(names)]
+    assert main(asked) == 2
+    assert "--out must not be a file that is read" in capsys.readouterr().err
+    assert names.read_text() == "cat\ndog\nfox\nowl\n"
+
+
+def test_names_of_classes_between_commas_may_be_longer_than_a_path(
+    files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [letter * 100 for letter in "abcd"]
+    out = tmp_path / "page.html"
+    asked = ["report", str(files[0]), "-o", str(out), "--draws", "39"]
+    assert main([*asked, "--class-names", ",".join(names)]) == 0
+    assert names[3] in read(out).text
+    assert main(["report", "", "-o", str(out)]) == 2
+    assert "must name a file; got an empty name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from .._text import shown
 from ..evaluation import Comparison
 from ..evaluation import compare as compared
 from ..evaluation._comparison import COMPARED
+from ..evaluation._differences import Difference
 from ..logs import Batch
 from ..measures import MEASURES
 from ..predictions import Predictions
@@ -95,9 +95,10 @@ def compare(
     if not plain:
         _check_told_of_events(names)
     pair = pair_of(one, other)
-    settings = replace(settings, draws=draws_for(len(pair), draws, level))
-    with working(f"resampling {settings.draws:,} times"):
-        found = (_by_tables if plain else _by_events)(pair, names, settings)
+    times = draws_for(len(pair), draws, level)
+    with working(f"resampling {times:,} times"):
+        rows = (_by_tables if plain else _by_events)(pair, names, settings)
+    found = Comparison(rows, n=len(pair), draws=times, level=level)
     broken = crossed(limits, {name: row.difference for name, row in found.items()})
     if json or form is Format.json:
         text = as_json({"first": pair.names[0], "second": pair.names[1], **found.to_dict()})
@@ -126,24 +127,23 @@ def _check_told_of_events(names: Sequence[str]) -> None:
             )
 
 
-def _by_tables(pair: Pair, names: Sequence[str], settings: Settings) -> Comparison:
+def _by_tables(pair: Pair, names: Sequence[str], settings: Settings) -> dict[str, Difference]:
     """By `compare` of Python, which knows every criterion and neither weights nor bins."""
     logits = all(batch.kind == "logits" for batch in pair.batches)
     first, second = (each.forecast if logits else _chances(each) for each in pair.batches)
-    assert settings.draws is not None
     return compared(
         first,
         second,
         pair.batches[0].truth,
         criteria={name: (SCORES | MEASURES)[name] for name in names},
         probabilities=not logits,
-        draws=settings.draws,
+        draws=draws_for(len(pair), settings.draws, settings.level),
         level=settings.level,
         seed=settings.seed,
-    )
+    ).rows
 
 
-def _by_events(pair: Pair, names: Sequence[str], settings: Settings) -> Comparison:
+def _by_events(pair: Pair, names: Sequence[str], settings: Settings) -> dict[str, Difference]:
     """As the report compares: with the same resamples, so that both ways find the same."""
     weights = pair.batches[0].weights
     one, other = (
@@ -155,9 +155,7 @@ def _by_events(pair: Pair, names: Sequence[str], settings: Settings) -> Comparis
         )
         for name, batch in zip(pair.names, pair.batches, strict=True)
     )
-    assert settings.draws is not None
-    found = differences(one, other, settings, names)
-    return Comparison(found, n=len(pair), draws=settings.draws, level=settings.level)
+    return differences(one, other, settings, names)
 
 
 def _chances(told: Batch) -> Tensor:

@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import fill
 
 from .._writing import written_whole
+from ..logs._part_files import ENDINGS, parts_in
 
 
 class Format(StrEnum):
@@ -43,18 +44,27 @@ def check_writable(out: Path | None) -> None:
 
 def check_apart(out: Path | None, *read: Path) -> None:
     """What is read must still be there afterwards, by whatever name `out` calls it."""
+    if out is None:
+        return
     for file in read:
-        if out is not None and out.exists() and file.exists() and _is_of(out, file):
-            within = "" if out.samefile(file) else "in "
+        if os.path.isdir(file) and _is_part(out, file):
             raise ValueError(
-                f"--out must not be a file that is read; got {str(out)!r}, which is "
-                f"{within}{file.name!r}. Write to another name."
+                f"--out must not be a Parquet file of a folder that is read; got {str(out)!r}, "
+                f"which belongs to {str(file)!r}. Write to another folder."
+            )
+        if os.path.exists(out) and os.path.exists(file) and out.samefile(file):
+            raise ValueError(
+                f"--out must not be a file that is read; got {str(out)!r}, which is {file.name!r}. "
+                "Write to another name."
             )
 
 
-def _is_of(out: Path, file: Path) -> bool:
-    """Whether it is that file, or of that folder."""
-    return out.samefile(file) or any(parent.samefile(file) for parent in out.absolute().parents)
+def _is_part(out: Path, folder: Path) -> bool:
+    """Whether it is one of the files of a folder, or would be one from then on."""
+    place = Path(os.path.realpath(out))  # where a link leads is what would be written
+    if place.suffix.lower() in ENDINGS and any(above.samefile(folder) for above in place.parents):
+        return True
+    return place.is_file() and str(place) in map(os.path.realpath, parts_in(folder))
 
 
 def write(text: str, out: Path | None) -> None:

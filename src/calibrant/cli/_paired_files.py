@@ -57,13 +57,15 @@ def _check_same_samples(pair: Pair) -> None:
         classes = " and classes" if one.forecast.ndim > 1 else ""
         raise ValueError(
             f"{' and '.join(pair.names)} must hold the same samples{classes}; got "
-            f"{_shape(one)} and {_shape(other)}. Leave out what only one of them has."
+            f"{_shape(one)} and {_shape(other)}. Leave out what only one of them has, or evaluate "
+            "each file on its own."
         )
     if one.kind != "confidence":
         _check_alike("labels", pair, one.truth, other.truth, one.truth != other.truth)
     if one.weights is not None and other.weights is not None:
         unlike = ~torch.isclose(one.weights, other.weights, rtol=_ROUNDED, atol=0)
-        _check_alike("weights", pair, one.weights, other.weights, unlike)
+        instead = ", or leave --weights out"
+        _check_alike("weights", pair, one.weights, other.weights, unlike, instead)
 
 
 def _shape(told: Batch) -> str:
@@ -71,12 +73,14 @@ def _shape(told: Batch) -> str:
     return f"{shape[0]:,} by {shape[1]}" if len(shape) > 1 else f"{shape[0]:,} rows"
 
 
-def _check_alike(what: str, pair: Pair, one: Tensor, other: Tensor, unlike: Tensor) -> None:
+def _check_alike(
+    what: str, pair: Pair, one: Tensor, other: Tensor, unlike: Tensor, otherwise: str = ""
+) -> None:
     differ = unlike.nonzero()[:, 0]
     if len(differ):
         row = int(differ[0])
         raise ValueError(
             f"{' and '.join(pair.names)} must have the same {what} in the same order; got "
             f"{one[row].item():.9g} and {other[row].item():.9g} in row {row} (counted from 0), the "
-            f"first of {len(differ):,} that differ. Sort both files alike."
+            f"first of {len(differ):,} that differ. Sort both files alike{otherwise}."
         )

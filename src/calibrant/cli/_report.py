@@ -30,6 +30,7 @@ from ._options import (
     Weights,
     column,
     opened,
+    path,
 )
 from ._output import check_apart, check_writable, wrapped, write
 from ._report_files import Say, class_names_of, names_of, source
@@ -48,7 +49,7 @@ Examples:
 def report(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help=f"One per model. {FORMATS}"),
+        typer.Argument(metavar="FILE", help=f"One per model. {FORMATS}", parser=path),
     ],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")
@@ -81,7 +82,7 @@ def report(
     names, as in calibrant evaluate; name those that are called otherwise.
     """
     check_writable(out)
-    check_apart(out, *files)
+    check_apart(out, *files, *([Path(class_names)] if class_names else []))
     settings = Settings(bins, draws, level, seed)
     if len(files) > MOST_MODELS:
         raise ValueError(f"a report holds at most {MOST_MODELS} files; got {len(files)}.")

@@ -1,6 +1,7 @@
 """Files that a report is made from."""
 
 from collections.abc import Callable, Sequence
+from os.path import isfile
 from pathlib import Path
 from typing import TypeAlias
 
@@ -63,7 +64,7 @@ def names_of(files: Sequence[Path]) -> list[str]:
 def class_names_of(given: str) -> list[str]:
     """Names of classes, one per line of a file or between commas."""
     file = Path(given)
-    if file.is_file():
+    if isfile(given):  # which also knows that a long list is none
         return file.read_text(encoding="utf-8").splitlines()
     if file.suffix == ".txt":
         raise FileNotFoundError(f"there is no file {given!r}. Check the path.")

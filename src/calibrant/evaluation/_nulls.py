@@ -11,7 +11,7 @@ from .._checks import check_count, check_seed
 from ..measures import esd
 from ..measures._order import Ascending
 from . import _table as table
-from ._events import Forecasts, events
+from ._events import Forecasts, events, of_one_argument
 from ._null_laws import EXACT_UP_TO, beyond_range, beyond_supremum, draw_null, ends_of_ties
 
 # Of less variance a single outcome is a step that a Brownian motion does not have.
@@ -54,6 +54,7 @@ class CalibrationTests:
         return "\n".join(lines)
 
 
+@of_one_argument
 def calibration_tests(
     forecasts: Forecasts, *, draws: int = 10_000, seed: int = 0
 ) -> CalibrationTests:

@@ -18,7 +18,7 @@ def part_files(folder: Path) -> list[Path]:
     What starts with `_` or `.` is a note of the writer's.
     """
     _check_no_journal(folder)
-    found = sorted(_parts_in(folder))
+    found = sorted(parts_in(folder))
     if not found:
         raise ValueError(
             f"a folder must hold Parquet files, which end in {' or '.join(ENDINGS)}, to be a log; "
@@ -27,10 +27,11 @@ def part_files(folder: Path) -> list[Path]:
     return found
 
 
-def _parts_in(folder: Path) -> Iterator[Path]:
+def parts_in(folder: Path) -> Iterator[Path]:
+    """The same in no order, which may be none."""
     for one in folder.iterdir():
         if one.is_dir() and "=" in one.name:
-            yield from _parts_in(one)
+            yield from parts_in(one)
         elif one.is_dir():
             _check_apart(one)
         elif _is_part(one):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._checks import check_not_masked
 from ..evaluation import Estimate, calibration_tests
-from ..evaluation._inputs import Numbers, names_of_groups
+from ..evaluation._inputs import Numbers, apart, names_of_groups
 from ._models import Told, named
 from ._rows import draws_for, few_rows_of
 from ._settings import Settings
@@ -61,7 +61,7 @@ def severities_of(told: Told, severity: Numbers, settings: Settings) -> list[Gro
 
 
 def _members(groups: Numbers, n: int) -> dict[str, Tensor]:
-    names = names_of_groups(groups, n).astype(str)
+    names = apart([str(name) for name in names_of_groups(groups, n)])
     distinct, which = np.unique(names, return_inverse=True)
     order = np.argsort(which, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(which))[:-1])
