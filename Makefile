@@ -9,6 +9,9 @@ DEMO := .venv/.demo
 .PHONY: help demo test docs browser bench format constraints clean
 .DEFAULT_GOAL := help
 
+# The tests start many a Python, which would each compile all of torch for itself.
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## say what each target does
 	@sed -n 's/^\([a-z]*\):.*## /make \1: /p' Makefile
 

@@ -1,5 +1,6 @@
 """Shapes are checked at run time while the tests run, and randomness comes from a seed."""
 
+import gc
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -22,6 +23,15 @@ if find_spec("beartype") and not os.environ.get("CALIBRANT_UNCHECKED"):
     install_import_hook("calibrant", "runtime_types.checked")
 
 import calibrant as cal
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: the garbage collector need not look through it each time.
+
+    It would for a second at every collection, of which a training run asks for one or more.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
