@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import calibrant as cal
+from calibrant.evaluation._inputs import members
 from calibrant.logs import open_log
 from calibrant.report._groups import groups_of
 from calibrant.report._models import told
@@ -40,12 +41,16 @@ def as_objects(names: list[Any]) -> Any:
 def test_names_that_differ_are_different_groups(
     names: list[Any], as_given: Callable[[list[Any]], Any]
 ) -> None:
-    found = cal.evaluate(LOGITS, LABELS, groups=as_given(names * EACH), draws=39).groups
-    assert {name: one.n for name, one in found.items()} == {str(name): EACH for name in names}
+    expected = {str(name): EACH for name in names}
+    found = members(as_given(names * EACH), 3 * EACH)
+    assert {name: len(own) for name, own in found.items()} == expected
+    if as_given is list:  # whoever asks
+        asked = cal.evaluate(LOGITS, LABELS, groups=names * EACH, draws=39).groups
+        assert {name: one.n for name, one in asked.items()} == expected
     reported = groups_of(
         told("model", (LOGITS, LABELS)), as_given(names * EACH), Settings(draws=39)
     )
-    assert {one.name: one.count for one in reported} == {str(name): EACH for name in names}
+    assert {one.name: one.count for one in reported} == expected
 
 
 def test_numbers_and_names_that_are_equal_are_one_group() -> None:
