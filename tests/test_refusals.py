@@ -324,18 +324,25 @@ def test_tests_of_calibration_say_what_they_take() -> None:
     assert first.esd.statistic == pytest.approx(of_table.esd.statistic)
 
 
-def test_logits_and_labels_are_one_argument_of_a_test_of_calibration() -> None:
+@pytest.mark.parametrize(
+    ("test", "settings"),
+    [(calibration_tests, {"draws": 39}), (decompose, {}), (threshold_for, {"coverage": 0.5})],
+)
+def test_logits_and_labels_are_one_argument_of_who_judges_forecasts(
+    test: Callable[..., Any], settings: dict[str, Any]
+) -> None:
     confidence, outcome = torch.tensor([0.6, 0.7, 0.8]), torch.tensor([1, 0, 1])
-    test: Any = calibration_tests
     for told in ((LOGITS, LABELS), (confidence, outcome), (LOGITS, LABELS, 39)):
         with pytest.raises(TypeError) as refused:
-            test(*told)
+            test(*told, **settings)
         assert str(refused.value).startswith(
-            "calibration_tests takes Predictions or a pair (confidence, outcome) as one argument; "
+            f"{test.__name__} takes Predictions or a pair (confidence, outcome) as one argument; "
             f"got {len(told)}. Put a pair in brackets of its own. For logits pass Predictions("
         )
-    assert test((confidence, outcome), draws=39).n == 3
-    assert test(forecasts=(confidence, outcome), draws=39).n == 3
+    assert test((confidence, outcome), **settings) == test(
+        forecasts=(confidence, outcome), **settings
+    )
+    test(Predictions(LOGITS, LABELS), **settings)
 
 
 def test_more_bins_than_tell_anything_are_refused() -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .._checks import check_share
-from ._events import Forecasts, events
+from ._events import Forecasts, events, of_one_argument
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Threshold:
         return asdict(self)
 
 
+@of_one_argument
 def threshold_for(
     forecasts: Forecasts,
     *,

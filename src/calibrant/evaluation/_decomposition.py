@@ -11,7 +11,7 @@ from .. import _html as html
 from ..predictions import Predictions
 from . import _table as table
 from ._as_predictions import check_confidences
-from ._events import Forecasts, events
+from ._events import Forecasts, events, of_one_argument
 
 _PARTS = ("score", "calibration", "refinement", "uncertainty", "discrimination")
 # In standard deviations, beside which whatever is finite is likely.
@@ -77,6 +77,7 @@ def _cells(parts: Parts) -> list[str]:
     return [table.number(x) for x in parts.to_dict().values()]
 
 
+@of_one_argument
 @torch.no_grad()
 def decompose(forecasts: Forecasts, *, top_label: bool = False) -> Decomposition:
     r"""Split the Brier score and the negative log-likelihood into calibration and refinement.
