@@ -1,6 +1,6 @@
 """Resampling all at once is resampling one by one."""
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -238,6 +238,20 @@ def test_a_sweep_keeps_its_bins_along_the_ray_where_accuracies_rise(
     every = SweepDraws(events).moved(weights, torch.tensor(scales).double(), "even")
     assert every.isfinite().all()
     assert_close(every[found.isfinite()], found[found.isfinite()])
+
+
+def test_a_sweep_passes_over_bins_that_ties_leave_empty() -> None:
+    """Of three confidences there are three bins at most, and accuracies may rise over all."""
+    confidence = torch.tensor([0.2, 0.5, 0.8], dtype=torch.float64).repeat_interleave(40)
+    outcome = (torch.arange(120) % 40 < torch.tensor([8, 12, 30]).repeat_interleave(40)).double()
+    ones = torch.ones(120, dtype=torch.float64)
+    sweep = SweepDraws(Events.of(confidence, outcome, ones))
+    assert_close(sweep.own.binned.own.mass, torch.full((1, 3), 1 / 3).double())
+    rates = torch.tensor([[8.0, 12.0, 30.0], [12.0, 8.0, 30.0]], dtype=torch.float64) / 40
+    gap = (rates - confidence[::40]) / 3
+    rising, falling = sweep.of_totals(replace(sweep.own.binned.own, gap=gap, hits=rates / 3))
+    assert rising.item() == pytest.approx((gap[0].square() * 3).sum().sqrt().item())
+    assert falling.isnan()
 
 
 @pytest.mark.parametrize("name", ALONG_RAY)

@@ -75,7 +75,7 @@ class Binned:
         weights = in_proportion(self._events.weights)
         mass, squares = (
             torch.zeros(self._cells, dtype=x.dtype, device=x.device).index_add(0, self._cell, x)
-            for x in (weights, weights.square())
+            for x in (weights, self._events.squares(weights))
         )
         return (mass.square() / torch.where(squares > 0, squares, 1)).round().clamp(min=1)
 

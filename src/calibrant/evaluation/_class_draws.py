@@ -93,12 +93,12 @@ class LabelDraws:
         for rows in row_blocks(self.predictions, draws):
             probs = self.predictions.probs[rows]
             labels = _drawn(probs, draws, rng)
-            chance, share = probs.gather(1, labels), own[rows, None].expand_as(labels)
-            width = assign_bins(chance.reshape(-1), bins=self.bins, binning="width")
+            width, mass = self._bins_of(probs, labels)
             predicted = self.predictions.predicted[rows, None].expand_as(labels)
+            share = own[rows, None].expand_as(labels)
             judged: dict[Cut, tuple[Tensor, Tensor, Tensor]] = {
-                "width": (labels, width.reshape(labels.shape), share),
-                "mass": (labels, _reached(chance, self.tables.first, labels), share),
+                "width": (labels, width, share),
+                "mass": (labels, mass, share),
                 "predicted": (predicted, sure[rows, None], share * (labels == predicted)),
             }
             for cut, (of, bin_of, happened) in judged.items():
@@ -106,6 +106,20 @@ class LabelDraws:
                 cell = draw * len(table.cells.mass) + table.place[of * self.bins + bin_of]
                 found[cut].index_add_(0, cell.reshape(-1), happened.reshape(-1))
         return {cut: shares.reshape(draws, -1) for cut, shares in found.items()}
+
+    def _bins_of(
+        self, probs: Float[Tensor, "n classes"], labels: Int[Tensor, "n draws"]
+    ) -> tuple[Int[Tensor, "n draws"], Int[Tensor, "n draws"]]:
+        """Bins of equal width and of equal mass, of the chance that each label had.
+
+        Found for every class where those are fewer than the labels, and then looked up.
+        """
+        few = probs.shape[1] < labels.shape[1]
+        of = torch.arange(probs.shape[1], device=probs.device).expand_as(probs) if few else labels
+        chance = probs if few else probs.gather(1, labels)
+        width = assign_bins(chance.reshape(-1), bins=self.bins, binning="width")
+        found = width.reshape(chance.shape), _reached(chance, self.tables.first, of)
+        return (found[0].gather(1, labels), found[1].gather(1, labels)) if few else found
 
 
 def _drawn(

@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..measures._precision import widened
+from ..measures._precision import in_proportion, widened
+from ._resampled import Events
 
 
 class Coins:
@@ -33,3 +34,39 @@ class Coins:
         kind, device = self._chance.dtype, self._chance.device
         point = torch.rand(size, generator=self._random, dtype=kind, device=device)
         return torch.where(point < self._chance, self._hit, self._miss)
+
+
+class CoinsOfCrowds:
+    """The same of crowds: mean gaps, the same for all that are tied."""
+
+    def __init__(self, events: Events, seed: int) -> None:
+        (chance,) = widened(events.confidence)
+        self._chance, self._level = chance.unique(return_inverse=True)
+        weights = in_proportion(events.weights)
+        mass, squares = (
+            torch.zeros_like(self._chance).index_add(0, self._level, x)
+            for x in (weights, events.squares(weights))
+        )
+        self._count = (mass.square() / squares).clamp(min=1)
+        self._random = torch.Generator(chance.device).manual_seed(seed)
+
+    def gaps(self, draws: int) -> Float[Tensor, "draws n"]:
+        """The next so many.
+
+        Samples whose weights differ amount to no whole number of equal ones. So the one below or
+        above is drawn, as often as makes the variance right, which is in proportion to one over it.
+        """
+        size = (draws, len(self._chance))
+        count, chance = (x.expand(size) for x in (self._count, self._chance))
+        below = count.floor()
+        point = torch.rand(size, generator=self._random, dtype=chance.dtype, device=chance.device)
+        whole = below + (point >= below * ((below + 1) / count - 1))
+        hits = torch.binomial(whole, chance.contiguous(), self._random)
+        gap: Tensor = hits / whole - chance
+        return gap[:, self._level]
+
+
+def coins_of(events: Events, seed: int) -> Coins | CoinsOfCrowds:
+    """Those of single samples, or of crowds."""
+    single = events.crowds is None
+    return Coins(events.confidence, seed) if single else CoinsOfCrowds(events, seed)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ._bin_rays import OfBins
 from ._class_draws import OverClasses
-from ._coins import Coins
+from ._coins import coins_of
 from ._interval import fewest_draws, percentile
 from ._resampled import AlongRay, OfWeights, OnRays
 from ._rows import Row
@@ -32,6 +32,9 @@ class Estimate:
     draws: int
 
 
+Drawn = dict[str, Tensor]
+
+
 @torch.no_grad()
 def estimates(
     rows: Mapping[str, Row], weights: Float[Tensor, " n"], *, draws: int, level: float, seed: int
@@ -41,29 +44,16 @@ def estimates(
     limits = {
         name: min(draws, max(row.resampled.most or draws, enough)) for name, row in rows.items()
     }
-    kept: dict[str, list[Tensor]] = {name: [] for name in rows}
+    kept: Drawn = {}
     for name, row in rows.items():
         if isinstance(row.resampled, OverClasses):
             scales = row.resampled.scales_like(weights)
-            kept[name].append(row.resampled.rays(limits[name], seed, scales))
-    done = 0
-    coins = {
-        id(row.resampled.events): Coins(row.resampled.events.confidence, seed)
-        for row in rows.values()
-        if isinstance(row.resampled, AlongRay)
-    }
-    for block in multinomial_weights(weights, draws, seed):
-        tossed = {events: some.gaps(len(block)) for events, some in coins.items()}
-        for name, row in rows.items():
-            left = limits[name] - done
-            if left > 0 and isinstance(row.resampled, OfWeights):
-                # The very block where it is used whole, so that rows can share totals of it.
-                some = block if left >= len(block) else block[:left]
-                kept[name].append(_of_block(row.resampled, some, tossed))
-        done += len(block)
+            kept[name] = row.resampled.rays(limits[name], seed, scales)
+    for alike in _by_what_is_drawn(rows):
+        kept |= _drawn(alike, weights, limits, seed)
     found = {}
     for name, row in rows.items():
-        value, resamples = row.value().item(), torch.cat(kept[name])
+        value, resamples = row.value().item(), kept[name]
         if isinstance(row.resampled, OnRays):
             scales = row.resampled.scales_like(weights)
             if isinstance(row.resampled, OfBins):
@@ -77,6 +67,43 @@ def estimates(
             low, high = percentile(resamples, level)
         found[name] = Estimate(value, low, high, limits[name])
     return found
+
+
+def _by_what_is_drawn(rows: Mapping[str, Row]) -> list[dict[str, OfWeights]]:
+    """Rows that draw single samples, and those that draw the same crowds of them."""
+    found: dict[int, dict[str, OfWeights]] = {}
+    for name, row in rows.items():
+        if isinstance(row.resampled, OfWeights):
+            found.setdefault(id(row.resampled.crowds), {})[name] = row.resampled
+    return list(found.values())
+
+
+def _drawn(
+    alike: Mapping[str, OfWeights], weights: Tensor, limits: Mapping[str, int], seed: int
+) -> Drawn:
+    """What the same resamples give of several statistics."""
+    draws = max(limits[name] for name in alike)
+    crowds = next(iter(alike.values())).crowds
+    blocks = (
+        multinomial_weights(weights, draws, seed) if crowds is None else crowds.blocks(draws, seed)
+    )
+    coins = {
+        id(one.events): coins_of(one.events, seed)
+        for one in alike.values()
+        if isinstance(one, AlongRay)
+    }
+    kept: dict[str, list[Tensor]] = {name: [] for name in alike}
+    done = 0
+    for block in blocks:
+        tossed = {events: some.gaps(len(block)) for events, some in coins.items()}
+        for name, resampled in alike.items():
+            left = limits[name] - done
+            if left > 0:
+                # The very block where it is used whole, so that rows can share totals of it.
+                some = block if left >= len(block) else block[:left]
+                kept[name].append(_of_block(resampled, some, tossed))
+        done += len(block)
+    return {name: torch.cat(parts) for name, parts in kept.items()}
 
 
 def _of_block(resampled: OfWeights, weights: Tensor, tossed: dict[int, Tensor]) -> Tensor:

@@ -68,7 +68,7 @@ class LargestGapDraws(OfBins):
     def _filled(self, shape: ShapeName) -> tuple[Tensor, Tensor, Tensor]:
         """Of each bin with samples: how many they amount to, their confidence, and the shape."""
         events, filled = self.events, self._mass > 0
-        squares = self._totals(events.weights.square())
+        squares = self._totals(events.squares(events.weights))
         count = (self._mass[filled].square() / squares[filled]).round()
         confidence, gap, expected = (
             self._mean(x) for x in (events.confidence, events.gap, events.gaps(shape))

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..measures._precision import widened
 from ._interval import inverted
 from ._shape import Shape, ShapeName, shape_of
+from ._weights import Population
 
 SCALES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
@@ -23,6 +24,7 @@ class Events:
     - `gap`: outcome less confidence, in double precision.
     - `weights`: how much each sample counts before any resampling.
     - `shape`: the gaps that the truth may have.
+    - `crowds`: of how many samples each stands for; nothing where each is one.
     """
 
     confidence: Float[Tensor, " n"]
@@ -30,6 +32,7 @@ class Events:
     gap: Float[Tensor, " n"]
     weights: Float[Tensor, " n"]
     shape: Shape
+    crowds: Population | None = None
 
     @staticmethod
     def of(confidence: Tensor, outcome: Tensor, weights: Tensor) -> "Events":
@@ -41,6 +44,14 @@ class Events:
         """Those of the truth, by the name of its shape."""
         named: Tensor = getattr(self.shape, shape)
         return named
+
+    def squares(self, own: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+        """The sum of the squared weights of the samples behind each.
+
+        - `own`: the weights of the events, in whatever proportion.
+        """
+        square = own.square()
+        return square if self.crowds is None else square / self.crowds.count
 
     def shares(self, x: Tensor) -> Tensor:
         """Weighted samples as shares of the whole."""
@@ -57,6 +68,11 @@ class Resampled:
 
 class OfWeights(Resampled, ABC):
     """One number for each row of weights."""
+
+    @property
+    def crowds(self) -> Population | None:
+        """What is drawn, where that is not the samples one by one."""
+        return None
 
     @abstractmethod
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
@@ -123,6 +139,11 @@ class AlongRay(OnRays, OfWeights):
     shapes: ClassVar[tuple[ShapeName, ...]] = ("sparse", "even")
     """Those of the rays."""
 
+    @property
+    def crowds(self) -> Population | None:
+        """Those of the events."""
+        return self.events.crowds
+
     @abstractmethod
     def of_gaps(self, gaps: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """The measure itself, had the gaps of the sample been those of each row."""
@@ -164,9 +185,18 @@ class AlongRay(OnRays, OfWeights):
 
 @dataclass(frozen=True)
 class Mean(OfWeights):
-    """The weighted mean of one number per sample."""
+    """The weighted mean of one number per sample.
+
+    - `population`: what is drawn, if not the samples one by one; then of one number for each.
+    """
 
     values: Float[Tensor, " n"]
+    population: Population | None = None
+
+    @property
+    def crowds(self) -> Population | None:
+        """What was named."""
+        return self.population
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """One matrix product; a sample that is not drawn adds nothing, however large it is."""

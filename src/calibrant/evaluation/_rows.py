@@ -25,9 +25,12 @@ from ._bin_totals import by_mass, by_width
 from ._binned_draws import BinnedDraws, debiased_gap, l2_gap, total_gap
 from ._class_cells import Cut
 from ._class_draws import LabelDraws, OverClasses
+from ._crowd_esd import CrowdEsdDraws
+from ._crowds import Drawn, events_drawn
 from ._largest_draws import LargestGapDraws
+from ._lots import Lots, mean_drawn
 from ._ranking import auroc, risk_coverage_area
-from ._resampled import Events, Mean, Resampled
+from ._resampled import Events, Resampled
 from ._running_draws import EsdDraws, KsDraws, MmceDraws, RankingDraws
 from ._slow_draws import LabelBinnedDraws, SmoothDraws, SweepDraws
 from ._uncertainty import avu, mean_entropy
@@ -42,13 +45,23 @@ class Row:
 
 
 def rows_of_events(
-    confidence: Tensor, outcome: Tensor, weights: Tensor, counted: Tensor | None, bins: int
+    confidence: Tensor,
+    outcome: Tensor,
+    weights: Tensor,
+    counted: Tensor | None,
+    bins: int,
+    *,
+    crowded: bool = False,
 ) -> dict[str, Row]:
     """What needs only how sure and whether it was right.
 
     - `weights`: one number per sample, `counted`: the same, or nothing where all count once.
+    - `crowded`: draw neighbours together where samples are many. Not those of two models, which
+      are drawn one by one, each as often for both.
     """
-    events = Events.of(confidence, outcome, weights)
+    given = confidence, outcome, weights
+    events, sweep = events_drawn(*given, bins) if crowded else Drawn(Events.of(*given))
+    esd_draws = EsdDraws if events.crowds is None else CrowdEsdDraws
     width, mass = by_width(events, bins), by_mass(events, bins)
     settings = {} if counted is None else {"weights": counted}
 
@@ -64,10 +77,10 @@ def rows_of_events(
         "ece_mass_l2": row(ece, by(mass, l2_gap), bins=bins, norm=2, binning="mass"),
         "label_binned_ece": row(label_binned_ece, LabelBinnedDraws(events, bins), bins=bins),
         "debiased_ece": row(debiased_ece, by(mass, debiased_gap, l2_gap), bins=bins),
-        "sweep_ece": row(sweep_ece, SweepDraws(events)),
+        "sweep_ece": row(sweep_ece, SweepDraws(events, sweep)),
         "smooth_ece": row(smooth_ece, SmoothDraws(events)),
         "ks_error": row(ks_error, KsDraws(events)),
-        "esd": row(esd, EsdDraws(events)),
+        "esd": row(esd, esd_draws(events)),
         "mmce": row(mmce, MmceDraws(events)),
         "auroc": row(auroc, RankingDraws(auroc, events)),
         "risk_coverage_area": row(risk_coverage_area, RankingDraws(risk_coverage_area, events)),
@@ -78,20 +91,20 @@ def rows_of_predictions(predictions: Predictions, weights: Tensor, bins: int) ->
     """Every row: the scores, what is measured class by class, and the rows of events."""
     scores = {"accuracy": accuracy, "nll": nll, "brier": brier}
     uncertainty = {"avu": avu, "mean_entropy": mean_entropy}
-    events = rows_of_events(
-        predictions.confidence, predictions.correct, weights, predictions.weights, bins
-    )
+    confidence, correct = predictions.confidence, predictions.correct
+    events = rows_of_events(confidence, correct, weights, predictions.weights, bins, crowded=True)
+    lots = Lots.of(weights)
     return (
-        {name: _score(score, predictions) for name, score in scores.items()}
+        {name: _score(score, predictions, lots) for name, score in scores.items()}
         | events
         | _by_class(predictions, weights, bins)
-        | {name: _score(score, predictions) for name, score in uncertainty.items()}
+        | {name: _score(score, predictions, lots) for name, score in uncertainty.items()}
     )
 
 
-def _score(score: Score[[]], predictions: Predictions) -> Row:
+def _score(score: Score[[]], predictions: Predictions, lots: Lots | None) -> Row:
     (values,) = widened(score.per_sample(predictions))
-    return Row(partial(score, predictions), Mean(values))
+    return Row(partial(score, predictions), mean_drawn(values, lots))
 
 
 def _by_class(predictions: Predictions, weights: Tensor, bins: int) -> dict[str, Row]:

@@ -16,6 +16,7 @@ from ..measures._precision import in_proportion
 from ._ranking import Levels
 from ._resampled import AlongRay, Events, OfWeights
 from ._shape import ShapeName
+from ._weights import Population
 
 
 class OfRunningSums(AlongRay):
@@ -127,7 +128,7 @@ class EsdDraws(OfRunningSums):
         shape: ShapeName = "expected",
     ) -> Float[Tensor, "draws scales"]:
         """The square is expanded, so that all scales share two matrix products."""
-        return self._forms(weights, _shifts(self.events, scales, shape)) + self._noise
+        return self._forms(weights, shifts_to(self.events, scales, shape)) + self._noise
 
     @cached_property
     def _noise(self) -> Tensor:
@@ -178,7 +179,7 @@ class MmceDraws(OfRunningSums):
     ) -> Float[Tensor, "draws scales"]:
         """The form is expanded, so that all scales share one matrix product."""
         charge = self._charges(weights)
-        shift = _shifts(self.events, scales, shape)[:, self.ascending.source]
+        shift = shifts_to(self.events, scales, shape)[:, self.ascending.source]
         field = self._field(shift)
         own = (charge * self._field(charge)).sum(dim=1)
         return root(own[:, None] + 2 * charge @ field.T + (shift * field).sum(dim=1))
@@ -190,6 +191,11 @@ class RankingDraws(OfWeights):
 
     statistic: Callable[..., Tensor]
     events: Events
+
+    @property
+    def crowds(self) -> Population | None:
+        """Those of the events."""
+        return self.events.crowds
 
     @cached_property
     def levels(self) -> Levels:
@@ -211,7 +217,7 @@ def _triples(weight: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
     return torch.where(enough, size**3 - 3 * size * squares + 2 * cubes, 0)
 
 
-def _shifts(events: Events, scales: Tensor, shape: ShapeName) -> Float[Tensor, "scales n"]:
+def shifts_to(events: Events, scales: Tensor, shape: ShapeName) -> Float[Tensor, "scales n"]:
     """What moves the observed gaps to each truth, as shares of the whole."""
     return scales[:, None] * events.shares(events.gaps(shape)) - events.shares(events.gap)
 

@@ -37,20 +37,30 @@ class SweepDraws(OfBins):
     Bins found anew for every resample would rise with its noise, and count that as calibration
     error. But the sample's own were chosen because their accuracies rise, and such bins hold less
     noise than others. So of the moved resamples those count whose accuracies rise in them too.
+
+    - `found`: where the sample's own begin, if that is known: the least confidence of each but the
+      lowest.
     """
 
     events: Events
+    found: Float[Tensor, " inner"] | None = None
 
     def _bins(self, weights: Tensor) -> Binned:
         events = self.events
         outcome = events.outcome.to(events.confidence.dtype)
         bin_of = sweep_bins(events.confidence, outcome, weights, "mass")
-        return Binned(events, bin_of, int(bin_of.max()) + 1)
+        # Ties leave many bins empty, over which the sweep passes.
+        filled, place = bin_of.unique(return_inverse=True)
+        return Binned(events, place, len(filled))
 
     @cached_property
     def own(self) -> BinnedDraws:
         """The same in the bins of the sample itself."""
-        return BinnedDraws(self.events, self._bins(self.events.weights), l2_gap)
+        if self.found is None:
+            return BinnedDraws(self.events, self._bins(self.events.weights), l2_gap)
+        bin_of = torch.bucketize(self.events.confidence, self.found, right=True)
+        binned = Binned(self.events, bin_of, len(self.found) + 1)
+        return BinnedDraws(self.events, binned, l2_gap)
 
     def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
         """One search for each row."""
@@ -267,5 +277,6 @@ class LabelBinnedDraws(OfBins):
         mass = spread.new_zeros(self.bins).index_add(0, bin_of, self.events.weights)
         sums = spread.new_zeros(self.bins).index_add(0, bin_of, self.events.weights * wide)
         distance = (bin_mean(sums, mass)[bin_of] - wide).abs() - spread
-        error = self.events.shares(distance).square().sum().sqrt()
+        share = self.events.shares(torch.ones_like(distance))
+        error = (self.events.squares(share) * distance.square()).sum().sqrt()
         return torch.where(scales == 0, (truth - 2 * error).clamp(min=0), truth)

@@ -1,6 +1,7 @@
 """Resamples as weights: how often each sample was drawn, never a copy of its row."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -24,12 +25,44 @@ def multinomial_weights(
     """
     n = len(weights)
     generator = torch.Generator(weights.device).manual_seed(seed)
-    at_once = max(1, _AT_ONCE // n)
-    for done in range(0, draws, at_once):
-        rows = min(at_once, draws - done)
+    for rows in _blocks(draws, n):
         drawn = torch.randint(n, (rows, n), generator=generator, device=weights.device)
         cell = drawn + n * torch.arange(rows, device=weights.device)[:, None]
         yield cell.reshape(-1).bincount(minlength=rows * n).reshape(rows, n) * weights
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Crowds of samples that are drawn together.
+
+    - `weights`: what the samples of each crowd come to. `count`: to how many alike they amount.
+    """
+
+    weights: Float[Tensor, " crowds"]
+    count: Float[Tensor, " crowds"]
+
+    def blocks(self, draws: int, seed: int) -> Iterator[Float[Tensor, "block crowds"]]:
+        """What is drawn of each crowd, block by block: a Poisson number of its samples.
+
+        Three hundred samples of weight two, four times: an even number each time.
+
+        >>> crowd = Population(torch.tensor([600.0]), torch.tensor([300.0]))
+        >>> (block,) = crowd.blocks(4, seed=0)
+        >>> block.shape, bool((block % 2 == 0).all())
+        (torch.Size([4, 1]), True)
+        """
+        generator = torch.Generator(self.weights.device).manual_seed(seed)
+        each = self.weights / self.count
+        for rows in _blocks(draws, len(self.count)):
+            expected = self.count.expand(rows, -1).contiguous()
+            yield torch.poisson(expected, generator=generator) * each
+
+
+def _blocks(draws: int, n: int) -> Iterator[int]:
+    """How many draws at a time."""
+    at_once = max(1, _AT_ONCE // max(n, 1))
+    for done in range(0, draws, at_once):
+        yield min(at_once, draws - done)
 
 
 def in_shares(weights: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
