@@ -1,6 +1,7 @@
 """Rows by class scatter as labels do that are drawn anew."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from unittest.mock import Mock
 
@@ -11,7 +12,7 @@ from torch.testing import assert_close
 
 from calibrant import Predictions, class_wise, ece, evaluate, nll, per_class
 from calibrant.evaluation import _chance_blocks, _class_draws
-from calibrant.evaluation._class_cells import Cells, ClassTables
+from calibrant.evaluation._class_cells import Cells, ClassTables, _spread_of_trimmed
 from calibrant.evaluation._class_draws import LabelDraws, OverClasses, along
 from calibrant.evaluation._estimates import estimates
 from calibrant.evaluation._interval import inverted
@@ -107,7 +108,9 @@ def test_intervals_of_many_classes_hold_the_truth_of_a_sharp_model() -> None:
 
 
 def cells_of(chance: Tensor, count: Tensor, truth: Tensor) -> Cells:
-    return Cells(count / count.sum(), count, chance, truth, torch.zeros_like(truth))
+    """Of samples that are alike in each cell."""
+    squares = torch.stack([chance.square(), chance * truth[0], truth[0].square()])
+    return Cells(count / count.sum(), count, chance, truth, torch.zeros_like(truth), squares)
 
 
 def test_along_a_ray_every_cell_has_the_counts_of_its_truth() -> None:
@@ -121,7 +124,7 @@ def test_along_a_ray_every_cell_has_the_counts_of_its_truth() -> None:
     scales = torch.tensor([0.0, 1.0, 2.0, 8.0], dtype=torch.float64)
     for k in range(len(chance)):
         own = slice(k, k + 1)
-        one = Cells(cells.mass[own], count[own], chance[own], truth[:, own], cells.luck[:, own])
+        one = replace(cells_of(chance[own], count[own], truth[:, own]), mass=cells.mass[own])
         share = (hits / count * cells.mass)[:, own]
         squares = along("mass", one, share, scales, rng)[:, 0] / one.mass
         for scale, square in zip(scales, squares.T, strict=True):
@@ -155,14 +158,114 @@ def test_a_truth_is_less_what_luck_with_the_samples_adds_to_it() -> None:
     for k in range(3):
         chance = predictions.probs[:, k]
         gap = tempered.gap(chance, torch.arange(80))
+        order = chance.argsort(stable=True)
         bin_of = assign_bins(chance, bins=4, binning="mass", weights=torch.ones(80).double())
         for b in range(4):
-            own = gap[bin_of == b]
-            square = own.mean().square() - own.var(correction=0) / len(own)
+            own = order[bin_of[order] == b]
+            # With other samples the borders move too: what is beyond them counts as they do.
+            clipped = gap[order.clone()]
+            first, last = (int((order == own[end]).nonzero()) for end in (0, -1))
+            clipped[:first], clipped[last + 1 :] = clipped[first].clone(), clipped[last].clone()
+            square = gap[own].mean().square() - 80 * clipped.var(correction=0) / len(own) ** 2
             total += square.clamp(min=0).item() * len(own) / 80
     found = OverClasses(labels, "mass").truths(torch.ones(1).double())[1, 0]
     assert found.item() == pytest.approx(math.sqrt(total / 3))
     assert (cells.luck[[0, 2]] == 0).all()
+
+
+def test_means_of_bins_of_equal_mass_scatter_from_sample_to_sample_as_luck_says() -> None:
+    """Five bins of a hundred samples, whose gaps grow faster than their chances."""
+    rng, n, times = torch.Generator().manual_seed(1), 100, 4000
+    chance = torch.rand(times, n, generator=rng, dtype=torch.float64).sort(dim=1).values
+    bins = chance.pow(3).reshape(times, 5, n // 5)
+    mean, square = bins.mean(dim=2), bins.square().mean(dim=2)
+    below, mass = torch.arange(5) / 5, torch.full((5,), 0.2).double()
+    spread = _spread_of_trimmed(mass, mean, square, below, bins[..., 0], bins[..., -1])
+    seen = mean.var(dim=0)
+    # Half the variance of a variance is its square over the number of samples.
+    assert_close((spread / (n // 5)).mean(dim=0), seen, rtol=4 * (2 / times) ** 0.5 + 1 / n, atol=0)
+    assert ((bins.var(dim=2) / (n // 5)).mean(dim=0) < 0.7 * seen).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_borders_are_those_of_the_outermost_samples(weighted: bool) -> None:
+    predictions, weights = sample(70, 3, factor=1.5), torch.ones(70).double()
+    if weighted:
+        weights = 0.5 + torch.arange(70).double() % 3
+    share = weights / weights.sum()
+    cells = ClassTables.of(predictions, weights, 6).by_cut["mass"]
+    tempered = Tempered.of(predictions, share)
+    for k in range(3):
+        chance = predictions.probs[:, k]
+        gap = tempered.gap(chance, torch.arange(70))
+        order = chance.argsort(stable=True)
+        bin_of = assign_bins(chance, bins=6, binning="mass", weights=weights)
+        for b in bin_of.unique().tolist():
+            own = bin_of == b
+            mass, mean = share[own].sum(), (share * gap)[own].sum() / share[own].sum()
+            least, most = gap[order[own[order]][[0, -1]]]
+            laid = torch.where(chance < chance[own].min(), least, gap)
+            laid = torch.where(chance > chance[own].max(), most, laid)
+            middle = (share * laid).sum()
+            spread = (share * (laid - middle).square()).sum() / mass
+            place = cells.place[k * 6 + b]
+            luck = cells.cells.luck[1, place] * cells.cells.count[place]
+            assert_close(luck, spread)
+            assert_close(cells.cells.truth[1, place], mean)
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_tempered_outcomes_vary_by_what_thinned_ones_do_and_what_is_beyond(side: int) -> None:
+    """Of chances that differ within a cell, as those of its highest bin do."""
+    chance = torch.tensor([0.05, 0.1, 0.2, 0.5, 0.9], dtype=torch.float64)
+    chance = chance if side < 0 else 1 - chance
+    gap = side * torch.tensor([-0.02, 0.0, 0.05, 0.2, 0.3], dtype=torch.float64)
+    squares = torch.stack([chance.square(), chance * gap, gap.square()]).mean(dim=1, keepdim=True)
+    truth = torch.stack([gap.mean()[None]] * 2)
+    one = torch.ones(1).double()
+    cell = Cells(one, 5 * one, chance.mean()[None], truth, torch.zeros_like(truth), squares)
+    for scale in (0.0, 0.5, 1.0):
+        tempered = chance + scale * gap
+        # Hits where chances fall, misses where they rise, are kept alike.
+        kept, now = (chance, tempered) if side < 0 else (1 - chance, 1 - tempered)
+        thinned = kept * now.sum() / kept.sum()
+        more = (tempered * (1 - tempered) - thinned * (1 - thinned)).mean()
+        found = cell.beyond_thinned(torch.tensor(scale, dtype=torch.float64))
+        assert_close(found, more[None], atol=1e-12, rtol=1e-9)
+        assert (found > 0) == (scale > 0)
+    scales, rng = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64), torch.Generator()
+    hits = torch.bernoulli(chance.expand(40_000, -1), generator=rng.manual_seed(0)).mean(dim=1)
+    squares = along("mass", cell, hits[:, None], scales, rng)[:, 1]
+    for scale, square in zip(scales, squares.T, strict=True):
+        tempered = chance + scale * gap
+        expected = (tempered * (1 - tempered)).mean() / 5 + (scale * gap.mean()).square()
+        assert_close(square.mean(), expected, atol=4 * square.std().item() / 200, rtol=0)
+
+
+def test_chances_that_would_fall_below_zero_have_no_more_noise() -> None:
+    """Far along a ray, where all hits of a cell are gone."""
+    chance, gap = torch.tensor([0.1, 0.3]).double(), torch.tensor([-0.1, -0.1]).double()
+    squares = torch.stack([chance.square(), chance * gap, gap.square()]).mean(dim=1, keepdim=True)
+    truth, one = gap.mean().expand(2, 1), torch.ones(1).double()
+    cell = Cells(one, 2 * one, chance.mean()[None], truth, torch.zeros_like(truth), squares)
+    assert cell.beyond_thinned(torch.tensor(8.0).double()) == 0
+
+
+def test_a_tempered_ray_scatters_as_labels_drawn_from_tempered_chances() -> None:
+    """Of many classes, where it hardly matters that the cells of each are thinned by themselves."""
+    n, times = 200, 800
+    predictions = sample(n, 20, factor=2.5)
+    rng = torch.Generator().manual_seed(6)
+    power = Tempered.of(predictions, torch.full((n,), 1 / n).double()).power
+    chances = (power * predictions.log_probs).softmax(dim=1)
+    drawn = torch.multinomial(chances, times, replacement=True, generator=rng).T
+    zero_and_one = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    for name, row in rows_by_class(predictions).items():
+        slowly = torch.stack([CRITERIA[name](Predictions(predictions.logits, y)) for y in drawn])
+        ray = over_classes(row).rays(times, 0, zero_and_one)[:, 1, 1]
+        error = 4 * (2 * slowly.var() / times).sqrt().item()
+        assert ray.mean().item() == pytest.approx(slowly.mean().item(), abs=error)
+        assert ray.std().item() == pytest.approx(slowly.std().item(), rel=4 * 0.035)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -202,7 +305,7 @@ def test_few_classes_at_a_time_make_the_same_tables(monkeypatch: pytest.MonkeyPa
     assert_close(parts.first, whole.first)
     for cut, table in whole.by_cut.items():
         assert_close(parts.by_cut[cut].place, table.place)
-        for name in ("mass", "count", "chance", "truth", "luck"):
+        for name in ("mass", "count", "chance", "truth", "luck", "squares"):
             assert_close(getattr(parts.by_cut[cut].cells, name), getattr(table.cells, name))
 
 

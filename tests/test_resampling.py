@@ -207,6 +207,38 @@ def test_the_largest_gap_is_no_smaller_than_a_typical_one() -> None:
     assert found["mce"].low > 0.1
 
 
+def test_a_largest_gap_has_its_own_ray_and_one_of_the_shape_alone() -> None:
+    rng = torch.Generator().manual_seed(3)
+    confidence = torch.rand(300, generator=rng, dtype=torch.float64)
+    outcome = torch.bernoulli(confidence.square(), generator=rng)
+    events = Events.of(confidence, outcome, torch.ones(300).double())
+    draws = LargestGapDraws(events, by_width(events, 10), bins=10)
+    scales = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    bin_of = (confidence * 10 - 1e-12).long()
+    shape, rise = (
+        torch.stack([x[bin_of == k].mean() for k in range(10)])
+        for x in (events.shape.expected, confidence)
+    )
+    alone = ((rise + shape).clamp(0, 1) - rise).abs().max()
+    truths = draws.truths(scales)
+    assert_close(truths[:2, 1], torch.stack([draws.truth(scales)[1], alone]))
+    assert truths[0, 1] > truths[1, 1]
+    rays = draws.along(draws.drawn(events.gap.expand(4000, -1)), scales, seed=0)
+    for k, gap in enumerate((draws._filled("expected", True)[2], shape)):
+        size = torch.bincount(bin_of).double()
+        chance = (rise + gap).clamp(0, 1)
+        hits = torch.binomial(size.expand(4000, -1), chance.expand(4000, -1), rng)
+        slowly = (hits / size - rise).abs().amax(dim=1)
+        error = 4 * (2 * slowly.var() / 4000).sqrt().item()
+        assert rays[:, k, 1].mean().item() == pytest.approx(slowly.mean().item(), abs=error)
+    value = draws._seen
+    (low, high), alike = (inverted(value, rays[:, k], truths[k], 0.95) for k in range(2))
+    typical = draws.typical.draw(events.weights[None]).item()
+    least, _ = draws.typical.ends(typical, rays[:, 2:], truths[2:], 0.95)
+    ends = draws.ends(value, rays, truths, 0.95)
+    assert ends == (max(min(low, alike[0]), least), max(high, alike[1]))
+
+
 def test_a_sweep_keeps_its_bins_along_the_ray_where_accuracies_rise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

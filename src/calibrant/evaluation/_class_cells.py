@@ -1,6 +1,6 @@
 """The bins of every class: what each holds, and the gaps that it may truly have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -19,6 +19,9 @@ from ._weights import in_shares
 Cut = Literal["width", "mass", "predicted"]
 """Bins of equal width or of equal mass of each class, or of width of each predicted class."""
 
+# The place of this shape among those of a cell.
+TEMPERED = 1
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -28,6 +31,7 @@ class Cells:
     - `chance`: the mean of what was predicted. `truth`: the mean gaps that the truth may have:
       sparse, tempered, and even. `luck`: the squared error of each of these, as a mean of samples
       that might have been others.
+    - `squares`: the mean of squared chances, of chances times tempered gaps, and of their squares.
     """
 
     mass: Float[Tensor, " cells"]
@@ -35,14 +39,37 @@ class Cells:
     chance: Float[Tensor, " cells"]
     truth: Float[Tensor, "shapes cells"]
     luck: Float[Tensor, "shapes cells"]
+    squares: Float[Tensor, "3 cells"]
+
+    def beyond_thinned(self, scale: Tensor) -> Float[Tensor, " cells"]:
+        r"""By how much more an outcome varies when chances are tempered than when hits are thinned.
+
+        Chances $p_i$ that fall to $q_i$ have outcomes with a mean variance of $q_i - q_i^2$. Hits
+        of which a share $r$ is kept have that of the chances $r p_i$, which are as far from each
+        other as the $p_i$ were; tempering brings them closer.
+        """
+        own, cross, gaps = self.squares
+        gap = scale * self.truth[TEMPERED]
+        moved, square = self.chance + gap, own + 2 * scale * cross + scale.square() * gaps
+        rises = gap > 0
+        # Of chances that rise the misses are thinned.
+        before, after = (torch.where(rises, 1 - x, x) for x in (self.chance, moved.clamp(0, 1)))
+        ratio = after / torch.where(before > 0, before, 1)
+        thinned = ratio.square() * torch.where(rises, 1 - 2 * self.chance + own, own)
+        return (thinned - torch.where(rises, 1 - 2 * moved + square, square)).clamp(min=0)
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """Of the slots of some classes: whether any sample is in them, and sums of shares."""
+    """Of the slots of some classes: whether any sample is in them, and sums of shares.
+
+    - `borders`: how much lies below a bin of equal mass, and the tempered gaps of its outermost
+      samples.
+    """
 
     filled: Tensor
     sums: Float[Tensor, "sums filled"]
+    borders: Float[Tensor, "3 filled"] | None = None
 
     @staticmethod
     def of(slot: Int[Tensor, " n"], slots: int, own: Tensor, *columns: Tensor) -> "_Sums":
@@ -70,12 +97,36 @@ class Table:
         filled = torch.cat([part.filled for part in parts])
         mass, squares, *means = torch.cat([part.sums for part in parts], dim=1)
         count = (mass.square() / torch.where(squares > 0, squares, 1)).round().clamp(min=1)
-        chance, gap, sparse, *tempered = (x / torch.where(mass > 0, mass, 1) for x in means)
-        truth = torch.stack([sparse, tempered[0], _even(chance, gap, count)])
+        chance, gap, sparse, tempered, *squares = (
+            x / torch.where(mass > 0, mass, 1) for x in means
+        )
+        truth = torch.stack([sparse, tempered, _even(chance, gap, count)])
         # Shapes of bins are alike within a cell, or nearly so.
         luck = torch.zeros_like(truth)
-        luck[1] = (tempered[1] - tempered[0].square()).clamp(min=0) / count
-        return Table(filled.cumsum(0) - 1, Cells(mass, count, chance, truth, luck))
+        borders = [part.borders for part in parts if part.borders is not None]
+        spread = (
+            _spread_of_trimmed(mass, tempered, squares[-1], *torch.cat(borders, dim=1))
+            if borders
+            else squares[-1] - tempered.square()
+        )
+        luck[TEMPERED] = spread.clamp(min=0) / count
+        cells = Cells(mass, count, chance, truth, luck, torch.stack(squares))
+        return Table(filled.cumsum(0) - 1, cells)
+
+
+def _spread_of_trimmed(
+    mass: Tensor, mean: Tensor, square: Tensor, below: Tensor, least: Tensor, most: Tensor
+) -> Tensor:
+    """The variance of which the mean of a bin of equal mass has the share of one sample.
+
+    With other samples the bin has other borders too, so its mean is one of order statistics: each
+    sample moves it by as much as it differs from the rest when whatever lies beyond a border is
+    laid on that (Huber, "Robust Statistics", 1981, section 3.3).
+    """
+    above = (1 - below - mass).clamp(min=0)
+    middle = below * least + mass * mean + above * most
+    squares = below * least.square() + mass * square + above * most.square()
+    return (squares - middle.square()) / torch.where(mass > 0, mass, 1)
 
 
 def _even(chance: Tensor, gap: Tensor, count: Tensor) -> Tensor:
@@ -130,7 +181,7 @@ def _of_some(
     width = assign_bins(values.reshape(-1), bins=bins, binning="width").reshape(values.shape)
     mass = equal_mass(own, rank, bins)
     moved = tempered.gap(chance, source)
-    columns = (own, chance, gap, sparse, moved, moved.square())
+    columns = (own, chance, gap, sparse, moved, *_squares(chance, moved))
     by_width, by_mass = (
         _Sums.of(
             (classes * bins + bin_of).reshape(-1),
@@ -139,9 +190,31 @@ def _of_some(
         )
         for bin_of in (width, mass)
     )
-    inner = torch.arange(1, bins, device=values.device).expand(len(some), -1).contiguous()
+    each = torch.arange(bins, device=values.device).expand(len(some), -1).contiguous()
+    first, last = (torch.searchsorted(mass, each, right=right) for right in (False, True))
+    borders = _borders(own, moved, first, last)[:, by_mass.filled]
     beyond = torch.nn.functional.pad(values, (0, 1), value=torch.inf)
-    return by_width, by_mass, beyond.gather(1, torch.searchsorted(mass, inner))
+    return by_width, replace(by_mass, borders=borders), beyond.gather(1, first[:, 1:])
+
+
+def _squares(chance: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return chance.square(), chance * moved, moved.square()
+
+
+def _borders(
+    own: Float[Tensor, "classes n"],
+    moved: Float[Tensor, "classes n"],
+    first: Int[Tensor, "classes bins"],
+    last: Int[Tensor, "classes bins"],
+) -> Float[Tensor, "3 slots"]:
+    """What is below the first sample of each bin, and the gaps of that one and of the last.
+
+    - `first`, `last`: where each bin begins and the next does; where it is empty it says nothing.
+    """
+    below = torch.nn.functional.pad(own.cumsum(dim=1), (1, 0)).gather(1, first)
+    end = own.shape[1] - 1
+    least, most = moved.gather(1, first.clamp(max=end)), moved.gather(1, (last - 1).clamp(min=0))
+    return torch.stack([below, least, most]).flatten(start_dim=1)
 
 
 def _of_predicted(predictions: Predictions, shares: Tensor, tempered: Tempered, bins: int) -> _Sums:
@@ -149,5 +222,6 @@ def _of_predicted(predictions: Predictions, shares: Tensor, tempered: Tempered, 
     gap, chance = widened(predictions.correct - confidence, confidence)
     slot = predictions.predicted * bins + assign_bins(confidence, bins=bins, binning="width")
     moved = tempered.gap(chance, torch.arange(len(chance), device=chance.device))
-    columns = (chance, gap, shape_of(chance, gap, shares).sparse, moved, moved.square())
+    sparse = shape_of(chance, gap, shares).sparse
+    columns = (chance, gap, sparse, moved, *_squares(chance, moved))
     return _Sums.of(slot, predictions.classes * bins, shares, *columns)

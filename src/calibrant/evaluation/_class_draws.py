@@ -12,7 +12,7 @@ from ..measures._binned import assign_bins
 from ..measures._precision import widened
 from ..predictions import Predictions
 from ._chance_blocks import row_blocks
-from ._class_cells import Cells, ClassTables, Cut
+from ._class_cells import TEMPERED, Cells, ClassTables, Cut
 from ._interval import middle
 from ._resampled import OnRays
 from ._thinned import thinned
@@ -153,10 +153,25 @@ def along(
     hits = (cells.count * share).round().minimum(cells.count)
     rays = [
         _sum(cut, cells.mass, rate - cells.chance)
-        for truth in cells.truth
-        for rate in thinned(hits, cells.count, cells.chance, truth, scales, rng)
+        for shape in range(len(cells.truth))
+        for rate in _rates(cells, shape, hits, scales, rng)
     ]
     return torch.stack(rays, dim=1).reshape(len(hits), len(cells.truth), len(scales))
+
+
+def _rates(
+    cells: Cells, shape: int, hits: Tensor, scales: Tensor, rng: torch.Generator
+) -> Iterator[Float[Tensor, "draws cells"]]:
+    """How often it happens, with what thinning leaves out of the noise of tempered chances."""
+    truth = cells.truth[shape]
+    rates = thinned(hits, cells.count, cells.chance, truth, scales, rng)
+    for scale, rate in zip(scales, rates, strict=True):
+        if shape == TEMPERED:
+            error = (cells.beyond_thinned(scale) / cells.count).sqrt()
+            more = torch.randn(rate.shape, generator=rng, dtype=rate.dtype, device=rate.device)
+            yield rate + error * more
+        else:
+            yield rate
 
 
 def _sum(cut: Cut, mass: Tensor, gap: Float[Tensor, "*many cells"]) -> Float[Tensor, "*many"]:

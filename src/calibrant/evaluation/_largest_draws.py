@@ -27,6 +27,9 @@ class LargestGapDraws(OfBins):
     amount to, with the chance that the truth would give them. The shape of the truth is the gap
     of each bin where it stands out from noise, elsewhere the gap that a shape has there.
 
+    The more bins are about as far off, the further noise lifts the largest. Gaps that stand out in
+    a sample are further apart than those of the truth, so another ray has the shape alone.
+
     The largest gap is no smaller than the root of their mean square: where the interval of that
     begins, its own begins at the latest.
 
@@ -65,14 +68,19 @@ class LargestGapDraws(OfBins):
         weighed = self.events.weights * x.to(self.events.gap.dtype)
         return self._totals(weighed)[filled] / self._mass[filled]
 
-    def _filled(self, shape: ShapeName) -> tuple[Tensor, Tensor, Tensor]:
-        """Of each bin with samples: how many they amount to, their confidence, and the shape."""
+    def _filled(self, shape: ShapeName, seen: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Of each bin with samples: how many they amount to, their confidence, and a gap.
+
+        - `seen`: whether that is its own where it stands out, or the shape everywhere.
+        """
         events, filled = self.events, self._mass > 0
         squares = self._totals(events.squares(events.weights))
         count = (self._mass[filled].square() / squares[filled]).round()
         confidence, gap, expected = (
             self._mean(x) for x in (events.confidence, events.gap, events.gaps(shape))
         )
+        if not seen:
+            return count, confidence, expected
         # A bin that is never wrong says little about how often it might be.
         chance = (confidence + expected).clamp(0.01, 0.99)
         stands_out = gap.square() > _SEEN**2 * chance * (1 - chance) / count
@@ -101,9 +109,11 @@ class LargestGapDraws(OfBins):
         weights: Float[Tensor, "draws _"],
         scales: Float[Tensor, " scales"],
         shape: ShapeName = "expected",
+        *,
+        seen: bool = True,
     ) -> Float[Tensor, "draws scales"]:
         """As many draws of the counts as there are rows of weights."""
-        count, confidence, gaps = self._filled(shape)
+        count, confidence, gaps = self._filled(shape, seen)
         if not len(count):
             return weights.new_zeros(len(weights), len(scales))
         chance = (confidence + scales[:, None] * gaps).clamp(0, 1)
@@ -114,10 +124,14 @@ class LargestGapDraws(OfBins):
         return (hits / count - confidence).abs().amax(dim=-1)
 
     def truth(
-        self, scales: Float[Tensor, " scales"], shape: ShapeName = "expected"
+        self,
+        scales: Float[Tensor, " scales"],
+        shape: ShapeName = "expected",
+        *,
+        seen: bool = True,
     ) -> Float[Tensor, " scales"]:
         """The largest distance of a chance from the confidence."""
-        _, confidence, gaps = self._filled(shape)
+        _, confidence, gaps = self._filled(shape, seen)
         if not len(confidence):
             return torch.zeros_like(scales)
         chance = (confidence + scales[:, None] * gaps).clamp(0, 1)
@@ -126,19 +140,21 @@ class LargestGapDraws(OfBins):
     def along(
         self, drawn: Float[Tensor, "draws bins"], scales: Float[Tensor, " scales"], seed: int
     ) -> Float[Tensor, "draws rays scales"]:
-        """Its own, and those of the typical gap."""
-        typical = self.typical.along(drawn, scales, seed)
-        return torch.cat([self.moved(drawn, scales)[:, None], typical], dim=1)
+        """Its own two, and those of the typical gap."""
+        own = [self.moved(drawn, scales, seen=seen) for seen in (True, False)]
+        return torch.cat([torch.stack(own, dim=1), self.typical.along(drawn, scales, seed)], dim=1)
 
     def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:
         """The truths of these."""
-        return torch.cat([self.truth(scales)[None], self.typical.truths(scales)])
+        own = [self.truth(scales, seen=seen) for seen in (True, False)]
+        return torch.cat([torch.stack(own), self.typical.truths(scales)])
 
     def ends(self, value: float, rays: Tensor, truths: Tensor, level: float) -> tuple[float, float]:
         """Its own, but no lower than where the typical gap begins."""
         # A bin of few samples has few gaps to take, and draws often tie with the value: rounded in
         # another way, it would lie beyond all of them.
-        low, high = inverted(self._seen, rays[:, 0], truths[0], level)
+        own = (inverted(self._seen, rays[:, ray], truths[ray], level) for ray in range(2))
+        lows, highs = zip(*own, strict=True)
         typical = self.typical.draw(self.events.weights[None]).item()
-        at_least, _ = self.typical.ends(typical, rays[:, 1:], truths[1:], level)
-        return max(low, at_least), max(high, at_least)
+        at_least, _ = self.typical.ends(typical, rays[:, 2:], truths[2:], level)
+        return max(min(lows), at_least), max(*highs, at_least)
