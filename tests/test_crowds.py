@@ -195,8 +195,10 @@ def test_truths_of_crowds_are_those_of_their_samples(early: None, kind: str) -> 
             near = 1e-3 if name == "esd" and kind != "plain" else 1e-7
             assert_close(other.truths(scales), one.truths(scales), rtol=near, atol=1e-8)
         if isinstance(one, LargestGapDraws) and isinstance(other, LargestGapDraws):
-            for found, slowly in zip(other._filled("even"), one._filled("even"), strict=True):
-                assert_close(found, slowly)
+            for seen in (True, False):
+                crowded, singly = other._filled("even", seen), one._filled("even", seen)
+                for found, slowly in zip(crowded, singly, strict=True):
+                    assert_close(found, slowly)
 
 
 def test_the_smooth_error_of_crowds_scatters_as_that_of_their_samples(early: None) -> None:

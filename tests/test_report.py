@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import asdict
 from html.parser import HTMLParser
 from itertools import pairwise, product
 from pathlib import Path
@@ -17,10 +18,11 @@ from torch import Tensor
 
 import calibrant as cal
 from calibrant.cli import main
+from calibrant.evaluation import _crowds, _lots
 from calibrant.evaluation._inputs import members
 from calibrant.report import Report, _page, _repair, _rows, _write, write_report
 from calibrant.report._account import account_of
-from calibrant.report._against import Kept, against_first
+from calibrant.report._against import Kept, against_first, draws_for
 from calibrant.report._bins import clopper_pearson, reliability_bins
 from calibrant.report._classes import class_rows
 from calibrant.report._curves import cumulative, risk_coverage
@@ -29,7 +31,7 @@ from calibrant.report._mistakes import mistakes_of
 from calibrant.report._models import MOST_MODELS, Told, told
 from calibrant.report._page import page
 from calibrant.report._repair import Repair, repair
-from calibrant.report._rows import draws_for, rows_of
+from calibrant.report._rows import rows_of
 from calibrant.report._settings import Settings
 from calibrant.report._verdict import Verdict, verdict
 from calibrant.report._words import script_json
@@ -385,18 +387,30 @@ def test_large_tables_are_fitted_on_some_rows_only(monkeypatch: pytest.MonkeyPat
     assert found.fitted_to == 100
 
 
-def test_many_samples_are_resampled_less_often() -> None:
+def test_models_of_many_samples_are_compared_by_fewer_resamples() -> None:
     assert [draws_for(n) for n in (100, 20_000, 50_000, 10**7)] == [1000, 1000, 400, 100]
     assert draws_for(10**7, 5000) == 5000  # unless it was asked for
     assert [draws_for(10**7, level=level) for level in (0.99, 0.999)] == [199, 1999]  # or needed
 
 
 def test_a_level_that_takes_many_draws_is_given_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rows, "_AT_MOST", 1)  # as if these were many samples
+    monkeypatch.setattr(_rows, "_DRAWS", 50)
     said, settings = told("m", drawn(60)), Settings(level=0.99)
     assert {row.draws for row in rows_of(said, settings).values()} == {199}
     (group,) = groups_of(said, ["all"] * 60, settings)
     assert {row.draws for row in group.rows.values()} == {199}
+
+
+def test_rows_of_many_samples_are_those_of_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn together, and none left out."""
+    monkeypatch.setattr(_crowds, "SINGLY_UP_TO", 100)
+    monkeypatch.setattr(_lots, "SINGLY_UP_TO", 100)
+    logits, labels = drawn(300)
+    found = rows_of(told("m", (3 * logits, labels)), Settings(draws=200))
+    asked = cal.evaluate(3 * logits, labels, draws=200)
+    for name in found.keys() - {"overconfidence", "mean_confidence"}:
+        assert asdict(found[name]) == pytest.approx(asdict(asked[name])), name
+    assert {"ece", "debiased_ece", "ks_error", "auroc", "risk_coverage_area"} <= found.keys()
 
 
 # The page.
@@ -659,8 +673,7 @@ def test_the_page_says_what_the_terminal_says(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_rows, "_AT_MOST", 120 * 50)  # as if these were many samples
-    monkeypatch.setattr(_rows, "_FEWEST_DRAWS", 1)
+    monkeypatch.setattr(_rows, "_DRAWS", 50)
     out = tmp_path / "page.html"
     asked = [str(files[0]), "--groups", "region"]
     assert main(["report", *asked, "-o", str(out)]) == 0

@@ -17,9 +17,8 @@ from ..evaluation._differences import Difference
 from ..logs import Batch
 from ..measures import MEASURES
 from ..predictions import Predictions
-from ..report._against import DIFFERENCES, differences
+from ..report._against import DIFFERENCES, differences, draws_for
 from ..report._models import told
-from ..report._rows import draws_for
 from ..report._settings import Settings
 from ..scores import SCORES
 from . import _options as options

@@ -12,7 +12,7 @@ from ..evaluation import Summary, calibration_tests
 from ..evaluation._inputs import check_enough
 from ..logs import Batch, PredictionLog
 from ..logs._batch import joined
-from ..report._rows import draws_for
+from ..report._rows import draws_of
 from ..report._settings import Settings
 from . import _options as options
 from ._limits import crossed, parse_limits
@@ -21,7 +21,7 @@ from ._progress import reading, working
 from ._results import Resampled, Streamed
 
 # What two cores resample in a few minutes; a longer file is streamed.
-MOST_ROWS, MOST_NUMBERS = 100_000, 2_000_000
+MOST_ROWS, MOST_NUMBERS = 1_000_000, 10_000_000
 
 _WITH_WEIGHTS = (
     "they are for rows that count alike. Intervals count the weights: where that of ks_error "
@@ -99,7 +99,7 @@ def _measured(log: PredictionLog, stream: bool | None, asked: Settings) -> Resam
     told = None if stream else _read(log, at_any_length=stream is False)
     if told is None:
         return _streamed(log, asked.bins, asked=bool(stream))
-    times = draws_for(len(told), asked.draws, asked.level)  # as the report does, to say the same
+    times = draws_of(asked)
     with working(f"resampling {times:,} times"):
         evaluation = told.evaluate(bins=asked.bins, draws=times, level=asked.level, seed=asked.seed)
         if told.weights is not None:

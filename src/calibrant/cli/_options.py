@@ -38,7 +38,8 @@ Draws = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Resamples behind the intervals; by default 1000, fewer above 20,000 rows.",
+        help="Resamples behind the intervals; by default 1000, to compare models "
+        "fewer above 20,000 rows.",
     ),
 ]
 Level = Annotated[

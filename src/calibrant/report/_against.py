@@ -9,18 +9,37 @@ from torch import Tensor
 
 from ..evaluation._comparison import OF_GAPS, _difference, _of_rays
 from ..evaluation._differences import Difference
+from ..evaluation._interval import fewest_draws
 from ..evaluation._paired import Ray
 from ..evaluation._resampled import AlongRay, Mean
 from ..evaluation._rows import rows_of_events
 from ..evaluation._weights import multinomial_weights
 from ._models import Told
-from ._rows import draws_for
 from ._settings import Settings
+
+# Samples times resamples that two cores judge in some seconds.
+_AT_MOST = 20_000_000
+# Above this an interval hardly changes; below it its ends are guesses.
+_MOST_DRAWS, _FEWEST_DRAWS = 1000, 100
 
 DIFFERENCES = ("accuracy", "nll", "brier", *OF_GAPS)
 """What `differences` can tell, also of mere events, by weight and in any number of bins."""
 
 _SHOWN = ("accuracy", "nll", "brier", "ece")
+
+
+def draws_for(n: int, draws: int | None = None, level: float = 0.95) -> int:
+    """As many resamples as were asked for, or else as many as so many samples leave time for.
+
+    Samples of two models are drawn one by one. But never fewer than can tell the level.
+
+    >>> draws_for(1_000), draws_for(100_000), draws_for(10**6), draws_for(10**6, 500)
+    (1000, 200, 100, 500)
+    """
+    if draws is not None:
+        return draws
+    in_time = min(_MOST_DRAWS, max(_FEWEST_DRAWS, _AT_MOST // n))
+    return max(in_time, fewest_draws(level))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from .._checks import check_not_masked
 from ..evaluation import Estimate, calibration_tests
 from ..evaluation._inputs import Numbers, apart, names_of_groups
 from ._models import Told, named
-from ._rows import draws_for, few_rows_of
+from ._rows import few_rows_of
 from ._settings import Settings
 
 # The most groups that can be read, and the fewest samples that can be judged.
@@ -35,9 +35,7 @@ class Group:
 def groups_of(told: Told, names: Numbers, settings: Settings) -> list[Group]:
     """Every group with its numbers, the largest first."""
     members = _members(names, len(told))
-    # As many resamples of each group as of all samples, so that `evaluate` finds the same.
-    same = replace(settings, draws=draws_for(len(told), settings.draws, settings.level))
-    found = [_group(told, name, own, same) for name, own in members.items()]
+    found = [_group(told, name, own, settings) for name, own in members.items()]
     found.sort(key=lambda one: -one.count)
     return _corrected(found[:MOST_GROUPS])
 

@@ -1,6 +1,6 @@
 """The numbers of a report, each with an interval."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -8,40 +8,27 @@ from torch import Tensor
 from ..evaluation import Estimate
 from ..evaluation._estimates import estimates
 from ..evaluation._interval import fewest_draws
-from ..evaluation._resampled import Mean
+from ..evaluation._lots import Lots, mean_drawn
 from ..evaluation._rows import Row, rows_of_events
 from ._models import Told
 from ._settings import Settings
 
-# Samples times resamples that two cores judge in some seconds.
-_AT_MOST = 20_000_000
-# Above this an interval hardly changes; below it its ends are guesses.
-_MOST_DRAWS, _FEWEST_DRAWS = 1000, 100
-# Beyond this many samples, rows whose resamples are slow are left out.
-_MANY = 20_000
+# Above this an interval hardly changes.
+_DRAWS = 1000
 
-# The rows of events that are shown, and whether they are slow.
-_SHOWN = {
-    "ece": False,
-    "debiased_ece": True,
-    "ks_error": False,
-    "auroc": False,
-    "risk_coverage_area": False,
-}
+# The rows of events that are shown.
+_SHOWN = ("ece", "debiased_ece", "ks_error", "auroc", "risk_coverage_area")
 
 
-def draws_for(n: int, draws: int | None = None, level: float = 0.95) -> int:
-    """As many resamples as were asked for, or else as many as so many samples leave time for.
+def draws_of(settings: Settings) -> int:
+    """As many resamples as were asked for, or else as `evaluate` draws and the level takes.
 
-    But never fewer than can tell the level.
-
-    >>> draws_for(1_000), draws_for(100_000), draws_for(10**6), draws_for(10**6, 500)
-    (1000, 200, 100, 500)
+    >>> draws_of(Settings()), draws_of(Settings(draws=50)), draws_of(Settings(level=0.999))
+    (1000, 50, 1999)
     """
-    if draws is not None:
-        return draws
-    in_time = min(_MOST_DRAWS, max(_FEWEST_DRAWS, _AT_MOST // n))
-    return max(in_time, fewest_draws(level))
+    if settings.draws is not None:
+        return settings.draws
+    return max(_DRAWS, fewest_draws(settings.level))
 
 
 @torch.no_grad()
@@ -50,16 +37,13 @@ def rows_of(told: Told, settings: Settings) -> dict[str, Estimate]:
 
     `overconfidence` is the mean confidence less the accuracy.
     """
-    means = _means(told)
-    shown = [name for name, slow in _SHOWN.items() if len(told) <= _MANY or not slow]
-    return _estimated(told, means, shown, settings)
+    return _estimated(told, _SHOWN, settings)
 
 
 @torch.no_grad()
 def few_rows_of(told: Told, settings: Settings) -> dict[str, Estimate]:
     """The same without what only order can tell; those that a comparison needs."""
-    means = _means(told)
-    return _estimated(told, means, ["ece"], settings)
+    return _estimated(told, ["ece"], settings)
 
 
 def _means(told: Told) -> dict[str, Tensor]:
@@ -73,15 +57,16 @@ def _means(told: Told) -> dict[str, Tensor]:
     }
 
 
-def _estimated(
-    told: Told, means: dict[str, Tensor], shown: Sequence[str], settings: Settings
-) -> dict[str, Estimate]:
-    rows = {name: _mean(values, told.mass) for name, values in means.items()}
-    events = rows_of_events(told.confidence, told.outcome, told.mass, told.weights, settings.bins)
+def _estimated(told: Told, shown: Iterable[str], settings: Settings) -> dict[str, Estimate]:
+    mass, lots = told.mass, Lots.of(told.mass)
+    rows = {name: _mean(values, mass, lots) for name, values in _means(told).items()}
+    events = rows_of_events(
+        told.confidence, told.outcome, mass, told.weights, settings.bins, crowded=True
+    )
     rows |= {name: events[name] for name in shown}
-    draws = draws_for(len(told), settings.draws, settings.level)
-    return estimates(rows, told.mass, draws=draws, level=settings.level, seed=settings.seed)
+    draws = draws_of(settings)
+    return estimates(rows, mass, draws=draws, level=settings.level, seed=settings.seed)
 
 
-def _mean(values: Tensor, mass: Tensor) -> Row:
-    return Row(lambda: (mass * values).sum() / mass.sum(), Mean(values))
+def _mean(values: Tensor, mass: Tensor, lots: Lots | None) -> Row:
+    return Row(lambda: (mass * values).sum() / mass.sum(), mean_drawn(values, lots))

@@ -10,7 +10,7 @@ class Settings:
     """How everything in a report is measured.
 
     - `bins`: of equal width. `draws`: resamples behind an interval; by default as many as
-      leave time.
+      `evaluate` draws, and of two models as many as leave time.
     - `level`: of every interval, and one less the level of every test. `seed`: of all that is
       drawn at random.
     """

@@ -77,8 +77,8 @@ def write_report(
     - `weights`: how much each sample counts, by default alike.
     - `probabilities`: whether tables hold probabilities and not logits.
     - `title`: of the page.
-    - `bins`, `draws`, `level`, `seed`: as in `evaluate`. Unless `draws` says how often, up to
-      20,000 samples are resampled 1,000 times, more of them less often; the report says so.
+    - `bins`, `draws`, `level`, `seed`: as in `evaluate`. Unless `draws` says how often, models of
+      more than 20,000 samples are compared by fewer resamples than 1,000.
     - `mistakes`: how many to show.
     - `progress`: told what is being done.
 
