@@ -23,7 +23,8 @@ test: $(INSTALLED) browser ## everything CI checks
 	@echo "== lint ==" && $(BIN)/ruff check .
 	@echo "== types ==" && $(BIN)/mypy
 	@echo "== import contract ==" && $(BIN)/lint-imports --no-logo
-	@echo "== tests ==" && OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist loadfile
+	@echo "== tests ==" && OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical \
+		--dist loadfile --no-loadscope-reorder
 
 docs: $(INSTALLED) ## build the documentation site into site/
 	@$(BIN)/python docs/site/build.py --out site && echo "open site/index.html"

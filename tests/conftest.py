@@ -24,14 +24,32 @@ if find_spec("beartype") and not os.environ.get("CALIBRANT_UNCHECKED"):
 
 import calibrant as cal
 
+# Files that take longest, be their tests many or few.
+LONGEST = (
+    *("unchecked", "interpreted", "noisy_digits", "lab_study", "lab_sharing", "lab_together"),
+    *("docs", "ranks", "meta", "laws", "evaluation", "class_draws", "comparison", "coins"),
+    *("mass_bins", "sql", "report", "refusals"),
+)
 
-def pytest_collection_finish() -> None:
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files, so that no worker is left with one when the others are done."""
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lasting() -> None:
     """What is imported by now stays: the garbage collector need not look through it each time.
 
     It would for a second at every collection, of which a training run asks for one or more.
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Libraries that count what is left at the end find nothing."""
+    gc.unfreeze()
 
 
 @pytest.fixture
