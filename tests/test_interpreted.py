@@ -16,11 +16,10 @@ HERE = Path(__file__).parent
 @pytest.mark.skipif(
     find_spec("triton") is None, reason="needs Triton: pip install calibrant[kernels]"
 )
-@pytest.mark.parametrize("name", ["test_kernels.py", "test_linear.py"])
-def test_kernels_agree_with_the_definitions(name: str) -> None:
-    file = str(HERE / name)
+def test_kernels_agree_with_the_definitions() -> None:
+    files = [str(HERE / name) for name in ("test_kernels.py", "test_linear.py")]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", file],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *files],
         env=os.environ | {"CALIBRANT_UNCHECKED": "1", "TRITON_INTERPRET": "1"},
         capture_output=True,
         text=True,
@@ -28,4 +27,4 @@ def test_kernels_agree_with_the_definitions(name: str) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     summary = run.stdout.splitlines()[-1]
     assert "passed" in summary
-    assert ("skipped" in summary) == (name == "test_linear.py")  # its example, run elsewhere
+    assert ", 1 skipped in " in summary  # the example of linear layers, run elsewhere

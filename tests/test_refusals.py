@@ -1,8 +1,8 @@
 """What a refusal advises, followed to the letter, works."""
 
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from calibrant import (
+    Estimate,
     Evaluation,
     Predictions,
     Summary,
@@ -21,6 +22,7 @@ from calibrant import (
     ece,
     evaluate,
     evaluate_events,
+    nll,
     threshold_for,
 )
 
@@ -37,7 +39,7 @@ def judged(*told: Any, **settings: Any) -> Evaluation:
     return evaluate(*told, draws=39, **settings)
 
 
-EXPECTED = judged(LOGITS, LABELS)["nll"].value
+EXPECTED = nll(Predictions(LOGITS, LABELS)).item()
 
 
 def advice(error: type[Exception], *told: Any, **settings: Any) -> str:
@@ -157,7 +159,11 @@ ARGUMENTS: dict[str, Any] = {
     "weights": np.arange(1.0, 41.0),
     "groups": np.arange(40) % 2,
 }
-WHOLE = judged(**ARGUMENTS).rows
+
+
+@cache
+def whole() -> Mapping[str, Estimate]:
+    return judged(**ARGUMENTS).rows
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
@@ -174,12 +180,12 @@ def test_what_is_masked_is_left_out_by_whoever_masked_it(name: str) -> None:
     assert f"kept = ~np.ma.getmaskarray({name}){rows}, then {name}[kept], and the same" in said
     hidden = np.ma.getmaskarray(masked[name])
     kept = ~hidden.any(axis=1) if name == "logits" else ~hidden
-    assert judged(**{key: x[kept] for key, x in masked.items()}).rows == WHOLE
+    assert judged(**{key: x[kept] for key, x in masked.items()}).rows == whole()
 
 
 def test_nothing_masked_is_no_mask() -> None:
     bare = {name: masked_array(x) for name, x in ARGUMENTS.items()}
-    assert judged(**bare).rows == WHOLE
+    assert judged(**bare).rows == whole()
     sure, outcome = [0.9, 0.9, 0.9, 0.1], [1, 1, 1, 0]
     with pytest.raises(ValueError, match=r"confidence must have no masked entries; got 1 of 4\."):
         evaluate_events(masked_array(sure, [0, 0, 0, 1]), outcome, draws=39)
