@@ -217,6 +217,11 @@ def test_a_long_file_is_streamed_and_says_so(
     asked = ["evaluate", *([str(told[0])] if known else csv), "--draws", "39"]
     assert main(asked) == 0
     assert "streamed" in capsys.readouterr().out
+    assert main([*asked, "--fail-above", "auroc=0"]) == 2
+    err = capsys.readouterr().err
+    assert "got 'auroc'. There are " in err
+    assert err.endswith("Of a streamed file no others are known: --no-stream reads it whole.\n")
+    assert main([*asked, "--no-stream", "--fail-above", "auroc=0"]) == 1
     assert main([*asked, "--no-stream"]) == 0
     assert "39 draws" in capsys.readouterr().out
     monkeypatch.setattr(_evaluate, "MOST_ROWS", 1000)

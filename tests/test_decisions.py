@@ -223,6 +223,22 @@ def test_sets_are_their_definition(
 
 
 @pytest.mark.parametrize("method", ["lac", "aps"])
+@pytest.mark.parametrize("kinds", [(torch.float64, torch.float32), (torch.float32, torch.float64)])
+@pytest.mark.parametrize("sure", [0.8, 0.9])  # one of them is less in float32, one more
+def test_sets_of_scores_that_tie_do_so_in_every_precision(
+    method: Method, kinds: tuple[torch.dtype, torch.dtype], sure: float
+) -> None:
+    """Nine of ten are right, and as sure as the new one."""
+    row = torch.tensor([[1 - sure, sure]], dtype=torch.float64)
+    labels, (first, second) = (torch.arange(50) % 10 > 0).long(), kinds
+    calibration = Predictions.from_probabilities(row.expand(50, -1).to(first), labels)
+    kept = prediction_sets(calibration, row.to(second), coverage=0.85, method=method)
+    assert torch.as_tensor(kept).tolist() == [[False, True]]
+    half = prediction_sets(calibration, row.half().numpy(), coverage=0.85, method=method)
+    assert half.tolist() == [[False, True]]
+
+
+@pytest.mark.parametrize("method", ["lac", "aps"])
 def test_sets_cover_as_often_as_asked(method: Method, rng: torch.Generator) -> None:
     n, fresh, coverage, shares = 49, 400, 0.9, []
     for _ in range(80):

@@ -18,6 +18,8 @@ from calibrant import CRITERIA, Predictions
 from calibrant.evaluation import (
     Estimate,
     Evaluation,
+    _crowds,
+    _lots,
     compare,
     evaluate,
     evaluate_events,
@@ -139,9 +141,61 @@ def test_weight_zero_is_no_sample_and_a_common_factor_is_nothing() -> None:
     masked = evaluate(logits, labels, weights=kept.double(), draws=39)
     tripled = evaluate(logits, labels, weights=3 * kept.double(), draws=39)
     for name in ROWS:
-        assert masked[name].value == pytest.approx(some[name].value, abs=1e-6), name
+        ends = masked[name].value, masked[name].low, masked[name].high
+        expected = some[name].value, some[name].low, some[name].high
+        assert ends == pytest.approx(expected, abs=1e-6), name
     for name in ("ece", "esd", "nll", "auroc"):
         assert tripled[name].low == pytest.approx(masked[name].low, abs=1e-6), name
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_weight_that_vanishes_beside_the_largest_is_none(
+    together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its square is lost, and a bin or a crowd may hold nothing else."""
+    if together:
+        monkeypatch.setattr(_crowds, "SINGLY_UP_TO", 50)
+        monkeypatch.setattr(_lots, "SINGLY_UP_TO", 50)
+    rng = torch.Generator().manual_seed(0)
+    confidence = 0.5 + 0.5 * torch.rand(120, generator=rng, dtype=torch.float64)
+    confidence[7] = 1e-5
+    outcome = torch.bernoulli(confidence, generator=rng)
+    plain = torch.ones(120, dtype=torch.float64)
+    plain[7] = 0
+    expected = evaluate_events(confidence, outcome, weights=plain, draws=39)
+    for own, other in ((1e-170, 1.0), (1e-300, 1.0), (1.0, 1e170)):
+        weights = torch.full_like(plain, other)
+        weights[7] = own
+        found = evaluate_events(confidence, outcome, weights=weights, draws=39)
+        for name, row in expected.rows.items():
+            ends = (found[name].value, found[name].low, found[name].high)
+            assert ends == pytest.approx((row.value, row.low, row.high), rel=1e-6, abs=1e-9), name
+    alone = evaluate_events(confidence, outcome, weights=1e-200 * plain, draws=39)
+    assert alone["mce"].high == pytest.approx(expected["mce"].high)
+
+
+def test_a_bin_whose_weight_is_next_to_nothing_has_a_largest_gap() -> None:
+    weights = torch.ones(60, dtype=torch.float64)
+    weights[0] = 1e-99
+    confidence = torch.full((60,), 0.75, dtype=torch.float64)
+    confidence[0] = 0.05
+    outcome = (torch.arange(60) % 4 > 0).double()
+    found = evaluate_events(confidence, outcome, weights=weights, draws=39)
+    assert 0 <= found["mce"].low <= found["mce"].high <= 1
+
+
+def test_few_that_count_among_many_have_their_own_intervals() -> None:
+    """Resamples of all would often have none of them."""
+    rng = torch.Generator().manual_seed(0)
+    confidence = torch.rand(20_000, generator=rng, dtype=torch.float64)
+    outcome, weights = torch.ones(20_000), torch.zeros(20_000)
+    weights[:4] = 1
+    found = evaluate_events(confidence, outcome, weights=weights, draws=39)
+    few = evaluate_events(confidence[:4], outcome[:4], draws=39)
+    assert found["accuracy"].low == 1
+    for name, row in few.rows.items():
+        ends = (found[name].value, found[name].low, found[name].high)
+        assert ends == pytest.approx((row.value, row.low, row.high), rel=1e-6, abs=1e-9), name
 
 
 @pytest.mark.parametrize("scale", [1e-120, 1 / 150, 1e3, 1e120, 1e300])
@@ -392,6 +446,11 @@ def test_bad_settings_are_refused_in_one_sentence() -> None:
         ({"weights": -torch.ones(6)}, "weights must be finite and not negative"),
         ({"weights": torch.full((6,), torch.nan)}, "weights must be finite and not negative"),
         ({"weights": torch.zeros(6)}, "weights must not all be zero"),
+        ({"weights": [1, 1, 0, 0, 0, 0]}, "at least 3 samples that count; got 2"),
+        (
+            {"groups": [1, 1, 1, 2, 2, 2], "weights": [0, 1, 1, 1, 1, 1]},
+            "at least 3 samples that count in every group, also in '1'; got 2",
+        ),
         ({"weights": torch.ones(5)}, "weights must hold one number per sample, 6 in all"),
         ({"groups": [1, 2]}, "groups must hold one entry per sample, 6 in all"),
         ({"groups": [1, 1, 1, 1, 1, 2]}, "in every group, also in '2'; got 1"),

@@ -406,8 +406,9 @@ def test_rows_of_many_samples_are_those_of_evaluate(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(_crowds, "SINGLY_UP_TO", 100)
     monkeypatch.setattr(_lots, "SINGLY_UP_TO", 100)
     logits, labels = drawn(300)
-    found = rows_of(told("m", (3 * logits, labels)), Settings(draws=200))
-    asked = cal.evaluate(3 * logits, labels, draws=200)
+    weights = torch.arange(300) % 3
+    found = rows_of(told("m", (3 * logits, labels), weights=weights), Settings(draws=200))
+    asked = cal.evaluate(3 * logits, labels, weights=weights, draws=200)
     for name in found.keys() - {"overconfidence", "mean_confidence"}:
         assert asdict(found[name]) == pytest.approx(asdict(asked[name])), name
     assert {"ece", "debiased_ece", "ks_error", "auroc", "risk_coverage_area"} <= found.keys()

@@ -28,6 +28,8 @@ _WITH_WEIGHTS = (
     "begins above zero, a calibrated model would hardly look as bad."
 )
 
+_STREAMED = " Of a streamed file no others are known: --no-stream reads it whole."
+
 EVALUATE_EXAMPLES = """
 \b
 Examples:
@@ -83,7 +85,7 @@ def evaluate(
         file, logits, probabilities, labels, confidence, outcome, weights=weights, groups=groups
     )
     found = _measured(log, stream, settings)
-    broken = crossed(limits, found.values)
+    broken = crossed(limits, found.values, _STREAMED if isinstance(found, Streamed) else "")
     if json or form is Format.json:
         text = as_json({"file": log.path.name, "kind": log.columns.kind, **found.to_dict()})
     else:

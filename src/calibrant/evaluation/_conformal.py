@@ -34,6 +34,7 @@ def prediction_sets(
 
     - `calibration`: held-out predictions of the same model.
     - `test_probs`: probabilities, one row per new sample; a boolean matrix like it comes back.
+      Of two types of numbers the coarser is that of both.
     - `method`: `"lac"` scores a class by $1 - p$: the smallest sets on average, some of them
       empty; without ties coverage exceeds what was asked by at most $1 / (n + 1)$. `"aps"`
       scores a class by the total probability of the classes from the most probable down to
@@ -76,10 +77,12 @@ def prediction_sets(
         )
     score = _lac if method == "lac" else _aps
     labels = calibration.labels[:, None]
-    seen = score(calibration.probs.detach().double()).gather(1, labels)[:, 0]
+    # Rounded alike, since what ties with the limit in one type may miss it in another.
+    coarser = max(calibration.probs.dtype, given.dtype, key=lambda kind: torch.finfo(kind).eps)
+    seen = score(calibration.probs.detach().to(coarser).double()).gather(1, labels)[:, 0]
     # Rounded first: 0.9 * 10 must not become 10 because 0.9 is not a binary fraction.
     rank = ceil(round((len(seen) + 1) * coverage, 9))
-    probs = given.detach().double()
+    probs = given.detach().to(coarser).double()
     if rank > len(seen):
         kept = torch.ones_like(probs, dtype=torch.bool)
     else:

@@ -142,8 +142,10 @@ def _evaluation(
     bins: int,
 ) -> Evaluation:
     def one(own: Tensor | slice, n: int) -> Evaluation:
-        everyone = _or_ones(_weights(counted, own), like, n)
-        found = estimates(rows(own), everyone, draws=draws, level=level, seed=seed)
+        # Drawn, those that do not count could be all that is.
+        some, counting = _counting(counted, own, n)
+        everyone = _or_ones(_weights(counted, some), like, counting)
+        found = estimates(rows(some), everyone, draws=draws, level=level, seed=seed)
         return Evaluation(found, n, settings)
 
     settings = {"bins": bins, "draws": draws, "level": level, "seed": seed}
@@ -153,6 +155,16 @@ def _evaluation(
         name: one(torch.as_tensor(own, device=like.device), len(own)) for name, own in parts.items()
     }
     return Evaluation(whole.rows, whole.n, settings, each)
+
+
+def _counting(counted: Tensor | None, own: Tensor | slice, n: int) -> tuple[Tensor | slice, int]:
+    """Those of some samples that have a weight, and how many they are."""
+    if counted is None or bool((counted[own] > 0).all()):
+        return own, n
+    some = torch.arange(len(counted), device=counted.device)[own]
+    some = some[counted[some] > 0]
+    inputs.check_enough(len(some), " that count")
+    return some, len(some)
 
 
 def _weights(counted: Tensor | None, own: Tensor | slice) -> Tensor | None:

@@ -34,6 +34,8 @@ _FEWEST = 3
 _MOST_BINS = 1000
 # Above it doubles hold no fractions.
 _MOST_COUNTED = 2.0**53
+# A smaller share than this of the largest weight adds nothing to any sum, and has no cube.
+_VANISHING = 1e-100
 
 
 def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
@@ -90,7 +92,10 @@ def class_indices(labels: Numbers, device: torch.device | None = None) -> Tensor
 
 
 def as_weights(weights: Numbers | None, like: Tensor) -> Tensor | None:
-    """Weights in double precision, whatever numbers they were."""
+    """Weights in double precision, whatever numbers they were.
+
+    One that vanishes beside the largest is zero.
+    """
     if weights is None:
         return None
     given = tensor("weights", weights, like.device).to(widest(like.device))
@@ -98,6 +103,7 @@ def as_weights(weights: Numbers | None, like: Tensor) -> Tensor | None:
         raise ValueError("weights must not all be zero. Leave them out to count every sample once.")
     # Beyond these every number is whole, so that none is a count; and their squares overflow.
     highest = given.max() if given.numel() else given.new_zeros(())
+    given = torch.where((given > 0) & (given < _VANISHING * highest), 0, given)
     return given / highest if _MOST_COUNTED < highest < inf else given
 
 
@@ -250,8 +256,12 @@ def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str,
     found = {str(name): np.flatnonzero(names == name) for name in different}
     for name, own in found.items():
         check_enough(len(own), f" in every group, also in {name!r}")
-        if weights is not None and not bool(weights.cpu()[torch.from_numpy(own)].any()):
-            raise ValueError(
-                f"weights must not all be zero in any group; they are in {name!r}. Leave it out."
-            )
+        if weights is not None:
+            counting = int((weights.cpu()[torch.from_numpy(own)] > 0).sum())
+            if not counting:
+                raise ValueError(
+                    f"weights must not all be zero in any group; they are in {name!r}. Leave it "
+                    "out."
+                )
+            check_enough(counting, f" that count in every group, also in {name!r}")
     return found

@@ -74,8 +74,7 @@ class LargestGapDraws(OfBins):
         - `seen`: whether that is its own where it stands out, or the shape everywhere.
         """
         events, filled = self.events, self._mass > 0
-        squares = self._totals(events.squares(events.weights))
-        count = (self._mass[filled].square() / squares[filled]).round()
+        count = self.binned.count[filled]
         confidence, gap, expected = (
             self._mean(x) for x in (events.confidence, events.gap, events.gaps(shape))
         )

@@ -152,7 +152,8 @@ class PredictionLog:
         if self.columns.weights is not None:
             raise ValueError(
                 f"a summary counts every row once; got weights={self.columns.weights!r}. "
-                "Leave them out, or use evaluate, which reads the whole file."
+                "Leave them out, or evaluate the whole file: by evaluate() of the log, in a shell "
+                "without --stream."
             )
 
 

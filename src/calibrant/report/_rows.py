@@ -58,6 +58,8 @@ def _means(told: Told) -> dict[str, Tensor]:
 
 
 def _estimated(told: Told, shown: Iterable[str], settings: Settings) -> dict[str, Estimate]:
+    counting = told.mass > 0
+    told = told if bool(counting.all()) else told.some(counting)  # as `evaluate` does
     mass, lots = told.mass, Lots.of(told.mass)
     rows = {name: _mean(values, mass, lots) for name, values in _means(told).items()}
     events = rows_of_events(
