@@ -14,8 +14,9 @@ a half and 0.8 elsewhere (*both signs*), and 1.5 between 0.7 and 0.8 and 1 elsew
 In a calibrated world the truth of an error is zero and only the lower end can fail, so up to 97.5%
 is right there. The Monte-Carlo error is in brackets; rows with fewer repetitions are those that are
 slow to resample, or were recorded again by themselves. Rows of one world share their samples, and
-so their luck. They were drawn once, after the last change to the intervals, and nothing was chosen
-by them.
+so their luck. They were drawn after the last change to the intervals of a row, and nothing was
+chosen by them; the percentile rows of *both signs* and of a hundred classes at T = 1 were drawn a
+second time, of 2,000 samples, since 500 and 320 had shown AUROC at 92% and 93%.
 """
 
 FEW_SAMPLES = "The same of few samples: n in each.\n"

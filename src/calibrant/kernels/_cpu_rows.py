@@ -10,6 +10,9 @@ from .._tables import WORTH_IT, blocks_of, first_largest, first_largest_of, unre
 from ..predictions import Row, RowKernels
 from . import _switch
 
+# Rows whose logarithms are found at once.
+_TOGETHER = 2**16
+
 
 def takes(logits: Tensor) -> bool:
     """Whether these logits are worth a pass by blocks, and nothing is recorded on them."""
@@ -38,9 +41,10 @@ def first_statistics(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     unsure = (~((total < 2) | (lead < 0))).nonzero()[:, 0]
     first = first_largest_of(logits, unsure)
     correct[unsure] = (first == labels[unsure]).to(correct.dtype)
-    confidence = total.reciprocal()
-    true_log_prob = lead.sub_(total.log_())
-    return {"confidence": confidence, "correct": correct, "true_log_prob": true_log_prob}
+    # Some rows after others, and in place: of many rows each further column would be new memory.
+    for lag, some in zip(lead.split(_TOGETHER), total.split(_TOGETHER), strict=True):
+        lag.sub_(some.log())
+    return {"confidence": total.reciprocal_(), "correct": correct, "true_log_prob": lead}
 
 
 def further_statistics(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
