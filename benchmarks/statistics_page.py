@@ -15,11 +15,13 @@ In a calibrated world the truth of an error is zero and only the lower end can f
 is right there. The Monte-Carlo error is in brackets; rows with fewer repetitions are those that are
 slow to resample, or were recorded again by themselves. Rows of one world share their samples, and
 so their luck. They were drawn after the last change to the intervals of a row, and nothing was
-chosen by them; the percentile rows of *both signs* and of a hundred classes at T = 1 were drawn a
-second time, of 2,000 samples, since 500 and 320 had shown AUROC at 92% and 93%.
+chosen by them.
 """
 
-FEW_SAMPLES = "The same of few samples: n in each.\n"
+FEW_SAMPLES = """\
+The same of few samples: n in each. At T = 1.5 `mce` and rows by class are from before their last
+change.
+"""
 
 RESAMPLING = """\
 A thousand resamples of ten thousand predictions of ten classes (`resampling.py`), by the clock:
