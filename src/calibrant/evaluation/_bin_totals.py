@@ -11,6 +11,7 @@ from torch import Tensor
 from ..measures._binned import assign_bins, bin_mean
 from ..measures._precision import in_proportion
 from ._resampled import Events
+from ._weights import alike
 
 # From this many bins on, adding row by row beats a product with mostly zeros; and where the zeros
 # would be more than these, 64 MiB of them, it saves their room.
@@ -73,11 +74,7 @@ class Binned:
     def count(self) -> Float[Tensor, " bins"]:
         """How many samples the weights of each bin amount to, one at least."""
         weights = in_proportion(self._events.weights)
-        mass, squares = (
-            torch.zeros(self._cells, dtype=x.dtype, device=x.device).index_add(0, self._cell, x)
-            for x in (weights, self._events.squares(weights))
-        )
-        return (mass.square() / torch.where(squares > 0, squares, 1)).round().clamp(min=1)
+        return alike(self._cell, self._cells, weights, self._events.squares(weights)).round()
 
     def _shared(self, kind: str, asked: Tensor, find: Callable[[Tensor], Totals]) -> Totals:
         """Remember the last answer: several norms ask for the same totals."""

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ..measures._precision import in_proportion, widened
 from ._resampled import Events
+from ._weights import alike
 
 
 class Coins:
@@ -43,11 +44,7 @@ class CoinsOfCrowds:
         (chance,) = widened(events.confidence)
         self._chance, self._level = chance.unique(return_inverse=True)
         weights = in_proportion(events.weights)
-        mass, squares = (
-            torch.zeros_like(self._chance).index_add(0, self._level, x)
-            for x in (weights, events.squares(weights))
-        )
-        self._count = (mass.square() / squares).clamp(min=1)
+        self._count = alike(self._level, len(self._chance), weights, events.squares(weights))
         self._random = torch.Generator(chance.device).manual_seed(seed)
 
     def gaps(self, draws: int) -> Float[Tensor, "draws n"]:

@@ -12,7 +12,7 @@ from ..measures._precision import in_proportion, widened
 from ..measures._sweep import sweep_bins
 from ._resampled import Events
 from ._shape import Shape, shape_of
-from ._weights import Population
+from ._weights import Population, alike
 
 # Up to so many samples each is drawn by itself.
 SINGLY_UP_TO = 2**14
@@ -70,7 +70,7 @@ def _crowds(
     crowd, member = _filled(2 * cell + happened.long())
     mass = _sums(crowd, weights)
     own = in_proportion(weights)
-    count = _sums(crowd, own).square() / _sums(crowd, own.square())
+    count = alike(crowd, len(mass), own, own.square())
 
     def mean(x: Tensor) -> Tensor:
         return _sums(crowd, weights * x) / mass

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 # Weights held at once: 32 MiB of them.
@@ -63,6 +63,25 @@ def _blocks(draws: int, n: int) -> Iterator[int]:
     at_once = max(1, _AT_ONCE // max(n, 1))
     for done in range(0, draws, at_once):
         yield min(at_once, draws - done)
+
+
+def alike(
+    slot: Int[Tensor, " n"],
+    slots: int,
+    weights: Float[Tensor, " n"],
+    squares: Float[Tensor, " n"],
+) -> Float[Tensor, " slots"]:
+    """To how many samples of one weight those of each slot amount; one at least.
+
+    >>> weights = torch.tensor([2.0, 2.0, 3.0, 1.0])
+    >>> alike(torch.tensor([0, 0, 1, 1]), 3, weights, weights.square())
+    tensor([2.0000, 1.6000, 1.0000])
+    """
+    mass, squared = (
+        torch.zeros(slots, dtype=x.dtype, device=x.device).index_add(0, slot, x)
+        for x in (weights, squares)
+    )
+    return (mass.square() / torch.where(squared > 0, squared, 1)).clamp(min=1)
 
 
 def in_shares(weights: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
