@@ -244,6 +244,52 @@ def test_a_crossed_limit_is_exit_code_one_and_is_named(
     assert "accuracy" in out
 
 
+@pytest.mark.parametrize("way", [[], ["--stream"]])
+@pytest.mark.parametrize("kind", ["classes", "events"])
+def test_a_limit_of_no_row_is_refused_before_the_work(
+    way: list[str],
+    kind: str,
+    told: tuple[Path, Tensor, Tensor],
+    events: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pair = [str(events), "--confidence", "sure", "--outcome", "right"]
+    asked = ["evaluate", *([str(told[0])] if kind == "classes" else pair), *way]
+    known = (
+        open_log(told[0])
+        if kind == "classes"
+        else open_log(events, confidence="sure", outcome="right")
+    )
+    for work in ("_read", "_streamed"):
+        monkeypatch.setattr(_evaluate, work, lambda *_, **__: pytest.fail("rows were read"))
+    assert main([*asked, "--fail-above", "nope=1"]) == 2
+    rows = capsys.readouterr().err.partition("There are ")[2].partition(". ")[0].strip(".\n")
+    found = known.summary().values() if way else known.evaluate(draws=39)
+    assert rows == ", ".join(found)
+
+
+def test_a_streamed_file_has_no_intervals_to_ask_about(
+    told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in (["--draws", "39"], ["--level", "0.9"]):
+        assert main(["evaluate", str(told[0]), "--stream", *option]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"calibrant: --stream must go without {option[0]}, since rows")
+
+
+def test_a_defect_is_no_crossed_limit(
+    told: tuple[Path, Tensor, Tensor],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_evaluate, "_measured", lambda *_: [][0])
+    assert main(["evaluate", str(told[0])]) == 3
+    out, err = capsys.readouterr()
+    assert err.endswith("IndexError: list index out of range\n")
+    assert out == ""
+
+
 @pytest.mark.parametrize("text", ["ece", "ece=", "=0.1", "ece=high", "ece=nan"])
 def test_a_limit_must_be_a_row_and_a_number(text: str) -> None:
     with pytest.raises(ValueError, match=r"--fail-above must be like ece=0\.05; got"):

@@ -8,7 +8,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
     0: it ran. 1: it ran and found what it was asked to look for. 2: bad input, of which one
-    sentence on the standard error says what is wrong.
+    sentence on the standard error says what is wrong. 3: a defect of calibrant itself, with its
+    traceback.
 
     - `arguments`: those of the shell, unless given.
     """

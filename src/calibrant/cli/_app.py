@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -84,7 +85,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as wrong:
         # What the parser of the command line raises says itself what was wrong.
         if not hasattr(wrong, "format_message"):
-            raise
+            # A defect, which must not look like a limit that was crossed.
+            traceback.print_exc()
+            return 3
         return _refuse(f"{_mistyped(wrong)} For the options add --help.")
 
 

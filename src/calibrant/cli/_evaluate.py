@@ -1,6 +1,7 @@
 """`calibrant evaluate`: every measure of a file of predictions."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from ..logs._batch import joined
 from ..report._rows import draws_of
 from ..report._settings import Settings
 from . import _options as options
-from ._limits import crossed, parse_limits
+from ._limits import check_limits, crossed, parse_limits, rows_to_come
 from ._output import Format, check_apart, check_writable, write
 from ._progress import reading, working
 from ._results import Resampled, Streamed
@@ -84,8 +85,12 @@ def evaluate(
     log = options.opened(
         file, logits, probabilities, labels, confidence, outcome, weights=weights, groups=groups
     )
-    found = _measured(log, stream, settings)
-    broken = crossed(limits, found.values, _STREAMED if isinstance(found, Streamed) else "")
+    if stream:
+        _check_streamable(settings)
+    elif limits:
+        check_limits(limits, rows_to_come(log.classes))
+    found = _measured(log, stream, settings, limits)
+    broken = crossed(limits, found.values)
     if json or form is Format.json:
         text = as_json({"file": log.path.name, "kind": log.columns.kind, **found.to_dict()})
     else:
@@ -97,9 +102,22 @@ def evaluate(
     return 1 if broken else 0
 
 
-def _measured(log: PredictionLog, stream: bool | None, asked: Settings) -> Resampled | Streamed:
+def _check_streamable(asked: Settings) -> None:
+    """Whoever asks for intervals must not be left without them in silence."""
+    if asked.draws is not None or asked.level != Settings.level:
+        option = "--level" if asked.draws is None else "--draws"
+        raise ValueError(
+            f"--stream must go without {option}, since rows that are counted have no intervals; "
+            "got both. Leave one of them out."
+        )
+
+
+def _measured(
+    log: PredictionLog, stream: bool | None, asked: Settings, limits: Mapping[str, float]
+) -> Resampled | Streamed:
     told = None if stream else _read(log, at_any_length=stream is False)
     if told is None:
+        check_limits(limits, rows_to_come(log.classes, streamed=True), _STREAMED)
         return _streamed(log, asked.bins, asked=bool(stream))
     times = draws_of(asked)
     with working(f"resampling {times:,} times"):

@@ -3,7 +3,15 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isnan
 
+import torch
+
 from .._checks import did_you_mean
+from ..evaluation import Summary
+from ..evaluation._interval import fewest_draws
+from ..logs import Batch
+
+# A level of intervals that nobody reads.
+_ANY = 0.5
 
 
 def parse_limits(given: Sequence[str]) -> dict[str, float]:
@@ -24,6 +32,27 @@ def parse_limits(given: Sequence[str]) -> dict[str, float]:
     return limits
 
 
+def rows_to_come(classes: int | None, *, streamed: bool = False) -> list[str]:
+    """What the rows of an evaluation will be called, as those of three made-up predictions are.
+
+    - `classes`: how many; nothing for events. `streamed`: whether a summary counts the rows.
+
+    >>> len(rows_to_come(10)), len(rows_to_come(10, streamed=True))
+    (22, 13)
+    """
+    truth = torch.tensor([0, 1, 1])
+    made_up = (
+        Batch("confidence", torch.full((3,), 0.5), truth)
+        if classes is None
+        else Batch("logits", torch.zeros(3, 2), truth)
+    )
+    if not streamed:
+        return list(made_up.evaluate(draws=fewest_draws(_ANY), level=_ANY))
+    summary = Summary(None if classes is None else 2)
+    made_up.add_to(summary)
+    return list(summary.values())
+
+
 def check_limits(limits: Iterable[str], rows: Collection[str], missing: str = "") -> None:
     """Every limit must be that of a row.
 
@@ -37,15 +66,13 @@ def check_limits(limits: Iterable[str], rows: Collection[str], missing: str = ""
         )
 
 
-def crossed(
-    limits: Mapping[str, float], values: Mapping[str, float], missing: str = ""
-) -> list[str]:
+def crossed(limits: Mapping[str, float], values: Mapping[str, float]) -> list[str]:
     """A sentence for each row above its limit; one that is not a number is above any.
 
     >>> crossed({"ece": 0.05}, {"ece": 0.0712})
     ['ece is 0.0712, above the limit of 0.05.']
     """
-    check_limits(limits, values, missing)
+    check_limits(limits, values)
     return [
         f"{name} is {values[name]:.4g}, above the limit of {limit:g}."
         for name, limit in limits.items()
