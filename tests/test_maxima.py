@@ -12,6 +12,7 @@ from torch.testing import assert_close
 from calibrant import Predictions
 from calibrant import _tables as tables
 from calibrant._tables import _blocks, _places
+from calibrant._tables._windows import windows_of
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
@@ -41,7 +42,7 @@ def labels_of(table: Tensor, rng: torch.Generator) -> Tensor:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("columns", [2, 3, 63, 64, 65, 256, 300])
+@pytest.mark.parametrize("columns", [2, 3, 63, 64, 65, 256, 300, 500, 777])
 @pytest.mark.parametrize("n", [1, 3, 301])
 def test_confidence_and_correctness_equal_their_definitions(
     n: int,
@@ -62,6 +63,39 @@ def test_confidence_and_correctness_equal_their_definitions(
         told = Predictions.from_probabilities(given, labels)
         assert told.confidence.equal(table.amax(dim=1).to(told.dtype))
         assert told.correct.equal(correct_by_definition(table, labels).to(told.dtype))
+
+
+def test_windows_cover_each_row_and_little_of_it_twice() -> None:
+    some = 0
+    for columns in range(1, 5_000):
+        windows = windows_of(columns)
+        if windows is not None:
+            starts = range(0, columns - windows.length + 1, windows.step)
+            assert windows.step <= windows.length
+            assert starts[-1] + windows.length == columns
+            assert len(starts) * windows.length < 1.1 * columns
+            some += 1
+    assert windows_of(1_000) is not None
+    assert some > 1_000
+
+
+def test_of_maxima_tied_across_windows_the_first_is_the_answer() -> None:
+    windows = windows_of(1_000)
+    assert windows is not None
+    ends = [windows.step - 1, windows.step, windows.length - 1, windows.length]
+    table, labels, right = torch.full((2_100, 1_000), 1e-5), [], []
+    pairs = [(a, b) for a in [0, *ends, 2 * windows.step, 999] for b in ends if a != b]
+    for row in range(len(table)):
+        first, second = pairs[row // 2 % len(pairs)]
+        table[row, [first, second]] = 0.49
+        labels.append([first, second][row % 2])
+        right.append(labels[-1] == min(first, second))
+    table[:, 500] += 1 - table.sum(dim=1)
+    told = Predictions.from_probabilities(table, torch.tensor(labels))
+    assert told.correct.tolist() == right
+    for own in (torch.arange(0, 2_100, 3), slice(0, 2_100, 7)):
+        unasked = Predictions.from_probabilities(table, torch.tensor(labels))
+        assert unasked._some(own, None).correct.equal(told.correct[own])
 
 
 @pytest.mark.parametrize("columns", [4, 1_000])
@@ -111,6 +145,7 @@ def search_many_parts(
     table = coarse(tables.WORTH_IT // 600 + 7, 600, torch.float32, rng)
     labels = labels_of(table, rng)
     told = Predictions.from_probabilities(table, labels)
+    assert told.predicted.equal(table.argmax(dim=1))
     assert told.correct.equal(correct_by_definition(table, labels).float())
 
 

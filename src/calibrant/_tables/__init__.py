@@ -7,7 +7,7 @@ from ._blocks import in_numpy as in_numpy
 from ._blocks import side_by_side as side_by_side
 from ._blocks import softmax_of_blocks as softmax_of_blocks
 from ._blocks import unrecorded as unrecorded
-from ._maxima import largest_of_rows as largest_of_rows
+from ._maxima import maxima_of as maxima_of
 from ._parts import PART as PART
 from ._parts import Events as Events
 from ._parts import Part as Part

@@ -77,12 +77,17 @@ def by_rows(
     return found
 
 
-def side_by_side(work: Callable[[slice], None], parts: list[slice]) -> None:
+def parts(n: int, at_once: int) -> list[slice]:
+    """So many of n after others."""
+    return [slice(start, min(start + at_once, n)) for start in range(0, n, at_once)]
+
+
+def side_by_side(work: Callable[[slice], None], each: list[slice]) -> None:
     """Do the parts of a work on as many threads as torch would use, each taking the next.
 
     It must let go of the interpreter's lock, as NumPy's loops do.
     """
-    left = iter(parts)
+    left = iter(each)
     failed: list[BaseException] = []
 
     def do() -> None:
@@ -100,7 +105,7 @@ def side_by_side(work: Callable[[slice], None], parts: list[slice]) -> None:
     # waits until each has begun, while a megabyte could be read.
     begun: list[LockType] = []
     with suppress(RuntimeError):  # where there are no more threads to be had
-        for _ in range(min(torch.get_num_threads(), len(parts)) - 1):
+        for _ in range(min(torch.get_num_threads(), len(each)) - 1):
             ended = allocate_lock()
             ended.acquire()
             start_new_thread(do_and_say, (ended,))

@@ -1,5 +1,7 @@
 """The largest entry of each row of a table of probabilities, and whether these are any."""
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -17,25 +19,30 @@ from .._checks import (
 )
 from ._blocks import in_numpy
 from ._parts import Vector
-from ._places import search, searched
+from ._windows import windows_of
 
 # Up to here all signs and sums of a table of probabilities are looked at; of larger ones, those
 # of so many numbers, and no fewer than so many rows.
 _WHOLE, _LOOKED_AT, _LEAST_ROWS = 2**19, 2**15, 16
 # Tables that are in the cache as they are.
 _SMALL = 2**18
-# Rows this long are searched for the place of their maximum almost as fast as they are read.
-_WIDE = 256
 # Rows shorter than this are added and compared number by number, which is slow.
 _NARROW = 64
 
 
-def largest_of_rows(
-    probabilities: Float[Tensor, "n classes"],
-) -> tuple[Float[Tensor, " n"], Int[Tensor, " n"] | None]:
-    """The largest entry of each row, off the graph; a sentence where these are no probabilities.
+class Maxima(NamedTuple):
+    """The largest entry of each row, off the graph, and what was found on the way.
 
-    With it comes its first place, where that is found on the way.
+    - `place`: its first place. `of_windows`: the maxima of `windows_of` these rows.
+    """
+
+    largest: Float[Tensor, " n"]
+    place: Int[Tensor, " n"] | None = None
+    of_windows: Float[Tensor, "n windows"] | None = None
+
+
+def maxima_of(probabilities: Float[Tensor, "n classes"]) -> Maxima:
+    """The largest entry of each row; a sentence where these are no probabilities.
 
     Every maximum is looked at: of C chances it lies between 1/C and 1, and NaN shows in it. Of
     a table of more than half a million numbers, signs and sums are looked at in some rows only,
@@ -45,22 +52,23 @@ def largest_of_rows(
     check_table("probabilities", probabilities)
     table = probabilities.detach()
     n, classes = table.shape
-    if classes < _NARROW and table.numel() <= _SMALL and in_numpy(table):
-        return _largest_of_columns(table)
+    plain = in_numpy(table)
+    if classes < _NARROW and table.numel() <= _SMALL and plain:
+        return _of_columns(table)
     every = 1
     if table.numel() > _WHOLE:
         every = max(1, min(table.numel() // _LOOKED_AT, n // _LEAST_ROWS))
-    if classes >= _WIDE and searched(table):
-        numbers = table.numpy()
-        place, most = search(numbers)
-        largest = torch.from_numpy(most)
-        if not _are_plainly(numbers[::every], most):
-            _check(table, largest, every)
-        return largest, torch.from_numpy(place)
-    largest = table.amax(dim=1)
+    windows = windows_of(classes) if plain and table.is_contiguous() else None
+    if windows is None:
+        found = Maxima(table.amax(dim=1))
+    else:
+        of_windows = windows.of(table).amax(dim=2)
+        found = Maxima(of_windows.amax(dim=1), of_windows=of_windows)
+    if plain and every > 1 and _are_plainly(table.numpy()[::every], found.largest.numpy()):
+        return found
     if not (torch.compiler.is_compiling() or is_transformed(table)):
-        _check(table, largest, every)
-    return largest, None
+        _check(table, found.largest, every)
+    return found
 
 
 def _check(table: Float[Tensor, "n classes"], largest: Float[Tensor, " n"], every: int) -> None:
@@ -84,9 +92,7 @@ def _are_plainly(some: Vector, most: Vector) -> bool:
     return bool(np.minimum.reduce(sums) >= 1 - ROUNDED and np.maximum.reduce(sums) <= 1 + ROUNDED)
 
 
-def _largest_of_columns(
-    table: Float[Tensor, "n classes"],
-) -> tuple[Float[Tensor, " n"], Int[Tensor, " n"] | None]:
+def _of_columns(table: Float[Tensor, "n classes"]) -> Maxima:
     """The same of a small table, whose columns are added and compared instead.
 
     By NumPy: waking torch's threads, where cores are busy, takes longer than all the rest.
@@ -98,8 +104,8 @@ def _largest_of_columns(
     most = columns.max(axis=0)
     reached = columns == most
     if np.count_nonzero(reached) > len(table):
-        return torch.from_numpy(most), None
+        return Maxima(torch.from_numpy(most))
     # Each row has one maximum, so that the number of its column is all there is to add up.
     numbers = np.arange(len(columns), dtype=np.uint8)[:, None] * reached.view(np.uint8)
     place = numbers.sum(axis=0, dtype=np.uint8).astype(np.int64)
-    return torch.from_numpy(most), torch.from_numpy(place)
+    return Maxima(torch.from_numpy(most), torch.from_numpy(place))

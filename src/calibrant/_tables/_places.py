@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from . import _blocks
-from ._blocks import WORTH_IT, in_numpy, side_by_side
+from ._blocks import WORTH_IT, in_numpy, parts, side_by_side
+from ._windows import Asked, first_in_windows
 
 # Bytes that take longer to read than another thread takes to get a core.
 _WORTH_A_THREAD = 2**26
-# Caches a core fills at a time when it only searches: a part is read once, and its maxima again.
+# Caches a core fills at a time when it only searches: a part is read once, and little of it again.
 _SEARCHED = 8
 # Rows of which one entry each is looked at before the next: what is kept of them is in the cache.
 _ROWS = 2**14
@@ -23,7 +24,7 @@ def first_largest(table: Float[Tensor, "n classes"]) -> Int[Tensor, " n"]:
     """The first of the largest entries of each row, as NumPy finds it, faster than torch."""
     if not searched(table):
         return table.argmax(dim=1)
-    return torch.from_numpy(search(table.detach().numpy())[0])
+    return torch.from_numpy(search(table.detach().numpy()))
 
 
 def first_largest_of(
@@ -43,51 +44,64 @@ def first_largest_of(
 
 
 def is_first_largest(
-    table: Float[Tensor, "n classes"], place: Int[Tensor, " n"], largest: Float[Tensor, " n"]
+    table: Float[Tensor, "n classes"],
+    place: Int[Tensor, " n"],
+    largest: Float[Tensor, " n"],
+    of_windows: Float[Tensor, "n windows"] | None = None,
 ) -> Bool[Tensor, " n"]:
     """Whether the first of the largest entries of each row of probabilities is at `place`.
 
     Which came first matters only where two may be tied, and two tied maxima are both at most
     one half, up to what a row may be off by.
+
+    - `of_windows`: the maxima of its windows, where they are known.
     """
     if not in_numpy(table):
         return table.argmax(dim=1) == place
-    numbers, wanted, most = table.detach().numpy(), place.numpy(), largest.numpy()
+    table = table.detach()
+    numbers, wanted, most = table.numpy(), place.numpy(), largest.numpy()
     right = np.empty(len(numbers), dtype=np.bool_)
-    at_once, starts = _in_a_cache(table), numbers.shape[1] * np.arange(min(_ROWS, len(numbers)))
+    starts = numbers.shape[1] * np.arange(min(_ROWS, len(numbers)))
+    known = of_windows if table.is_contiguous() else None
+    if known is None:
+        is_first = _first_in_rows(numbers, wanted, _in_a_cache(table))
+    else:
+        is_first = first_in_windows(table, known, largest, place)
 
     def look(rows: slice) -> None:
-        some, label, top, found = numbers[rows], wanted[rows], most[rows], right[rows]
-        np.equal(_entries(some, label, starts), top, out=found)
+        top, found = most[rows], right[rows]
+        np.equal(_entries(numbers[rows], wanted[rows], starts), top, out=found)
         unsure = np.flatnonzero(found & (top < 0.51))
-        for start in range(0, len(unsure), at_once):
-            own = unsure[start : start + at_once]
-            rivals = some.take(own, axis=0)
-            # Most often each has one maximum, which is sooner counted than found.
-            if np.count_nonzero(rivals == top[own, None]) > len(own):
-                found[own] = rivals.argmax(axis=1) == label[own]
+        found[unsure] = is_first(rows.start + unsure)
 
-    _look(look, table, len(numbers), _ROWS)
+    _look(look, table, len(numbers), _ROWS, few=known is not None)
     return torch.from_numpy(right)
 
 
-def search(
-    numbers: NDArray[np.floating],
-) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-    """The places, and what is there, taken while its row is in the cache."""
+def _first_in_rows(numbers: NDArray[np.floating], place: NDArray[np.int64], at_once: int) -> Asked:
+    """Of rows of a table: whether the first of their largest entries is at its place."""
+
+    def ask(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        first = np.empty(len(rows), dtype=np.bool_)
+        for some in parts(len(rows), at_once):
+            own = rows[some]
+            first[some] = numbers.take(own, axis=0).argmax(axis=1) == place[own]
+        return first
+
+    return ask
+
+
+def search(numbers: NDArray[np.floating]) -> NDArray[np.int64]:
+    """The places, on as many threads as torch would use."""
     n, classes = numbers.shape
-    place, entries = np.empty(n, dtype=np.int64), np.empty(n, dtype=numbers.dtype)
+    place = np.empty(n, dtype=np.int64)
     at_once = max(1, _SEARCHED * _blocks.BLOCK_BYTES // (classes * numbers.itemsize))
-    parts = [slice(start, min(start + at_once, n)) for start in range(0, n, at_once)]
-    starts = classes * np.arange(parts[0].stop)
 
     def look(rows: slice) -> None:
-        some, found = numbers[rows], place[rows]
-        some.argmax(1, found)
-        _entries(some, found, starts, entries[rows])
+        numbers[rows].argmax(1, place[rows])
 
-    side_by_side(look, parts)
-    return place, entries
+    side_by_side(look, parts(n, at_once))
+    return place
 
 
 def searched(table: Tensor) -> bool:
@@ -96,18 +110,12 @@ def searched(table: Tensor) -> bool:
 
 
 def _entries(
-    rows: NDArray[np.floating],
-    place: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    out: NDArray[np.floating] | None = None,
+    rows: NDArray[np.floating], place: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> NDArray[np.floating]:
     """The entry of each row at its place; `starts` says where rows begin that lie side by side."""
     if not rows.flags.c_contiguous:
-        found = rows[np.arange(len(rows)), place]
-        if out is not None:
-            out[:] = found
-        return found
-    return rows.reshape(-1).take(starts[: len(rows)] + place, out=out, mode="clip")
+        return rows[np.arange(len(rows)), place]
+    return rows.reshape(-1).take(starts[: len(rows)] + place, mode="clip")
 
 
 def _in_a_cache(table: Tensor) -> int:
@@ -115,11 +123,15 @@ def _in_a_cache(table: Tensor) -> int:
     return max(1, _blocks.BLOCK_BYTES // (table.shape[1] * table.element_size()))
 
 
-def _look(look: Callable[[slice], None], table: Tensor, n: int, at_once: int) -> None:
-    """At so many rows after others, on several threads where that is worth their while."""
-    parts = [slice(start, min(start + at_once, n)) for start in range(0, n, at_once)]
-    if n * table.shape[1] * table.element_size() > _WORTH_A_THREAD:
-        side_by_side(look, parts)
+def _look(
+    look: Callable[[slice], None], table: Tensor, n: int, at_once: int, *, few: bool = False
+) -> None:
+    """At so many rows after others, on several threads where that is worth their while.
+
+    - `few`: whether few numbers are read of each row.
+    """
+    if not few and n * table.shape[1] * table.element_size() > _WORTH_A_THREAD:
+        side_by_side(look, parts(n, at_once))
     else:
-        for part in parts:
+        for part in parts(n, at_once):
             look(part)

@@ -12,6 +12,7 @@ from .._tables import (
     by_rows,
     first_largest,
     is_first_largest,
+    maxima_of,
     unrecorded,
     vector_of,
 )
@@ -25,22 +26,18 @@ class OfProbabilities(Predictions):
 
     _parts: ClassVar[tuple[str, ...]] = ("labels", "weights", "labels_per_sample", "_derived")
 
-    def __init__(
-        self,
-        given: Tensor,
-        labels: Tensor,
-        weights: Tensor | None,
-        largest: Tensor,
-        place: Tensor | None,
-    ) -> None:
+    def __init__(self, given: Tensor, labels: Tensor, weights: Tensor | None) -> None:
+        found = maxima_of(given)
         check_labels(labels, given)
         check_weights(weights, given)
         probs = given.to(torch.promote_types(given.dtype, torch.float32))
         known = {"probs": probs}
         if unrecorded(probs) and not probs.requires_grad:
-            known["confidence"] = largest.to(probs.dtype)
-            if place is not None:
-                known["predicted"] = place
+            known["confidence"] = found.largest.to(probs.dtype)
+            if found.place is not None:
+                known["predicted"] = found.place
+            if found.of_windows is not None:
+                known["of_windows"] = found.of_windows
         parts: dict[str, Any] = {
             "labels": labels.long(),
             "weights": weights,
@@ -85,7 +82,10 @@ class OfProbabilities(Predictions):
     def _right(self) -> Tensor:
         """Whether each answer is right, told by its confidence, which must be known."""
         largest = self._derived["confidence", True]
-        return self._read("right", lambda: is_first_largest(self.probs, self.labels, largest))
+        of_windows = self._derived.get(("of_windows", True))
+        return self._read(
+            "right", lambda: is_first_largest(self.probs, self.labels, largest, of_windows)
+        )
 
     @property
     def events(self) -> Events | None:

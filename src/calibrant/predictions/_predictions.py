@@ -18,7 +18,7 @@ from .._checks import (
     is_readable,
     widest,
 )
-from .._tables import WORTH_IT, Events, blocks_of, largest_of_rows, softmax_of_blocks, unrecorded
+from .._tables import WORTH_IT, Events, blocks_of, softmax_of_blocks, unrecorded
 from ._rows import column_of, count_of
 from ._statistics import Statistics
 
@@ -192,7 +192,7 @@ class Predictions(Statistics):
             return OfChances(probabilities, labels, weights)
         from ._of_probabilities import OfProbabilities
 
-        return OfProbabilities(probabilities, labels, weights, *largest_of_rows(probabilities))
+        return OfProbabilities(probabilities, labels, weights)
 
     @classmethod
     def _unchecked(cls, logits: Tensor, labels: Tensor, weights: Tensor | None) -> "Predictions":
