@@ -116,6 +116,24 @@ def test_no_bound_reaches_further_than_the_truth_can(scale: float) -> None:
         assert found["ece_mass"].error <= gap.abs().mean().item()
 
 
+def test_the_bound_holds_for_confidences_rounded_beyond_their_cell() -> None:
+    """In float32 a fifth is a little more than the edge between bins, where the accuracy is."""
+    confidence, outcome = torch.tensor([0.2, 0.2, 0.1, 0.1, 0.1]), torch.tensor([1, 0, 0, 0, 0])
+    found = Summary(None, bins=5, cells=1).add_events(confidence, outcome).values()
+    lossy = found["label_binned_ece"]
+    off = abs(lossy.value - (1 / 5 - confidence.double()).abs().mean().item())
+    assert 1e-10 < off <= lossy.error < 1e-7
+
+
+def test_no_smaller_bound_holds_for_a_cell_around_the_accuracy() -> None:
+    """Half of it lies at either end."""
+    confidence, outcome = torch.tensor([0.4001, 0.4001, 0.6, 0.6]), torch.tensor([1, 0, 1, 0])
+    found = Summary(None, bins=5, cells=1).add_events(confidence, outcome).values()
+    lossy, truth = found["label_binned_ece"], label_binned_ece(confidence, outcome.float(), bins=5)
+    assert lossy.value < 1e-4
+    assert truth.item() - lossy.value <= lossy.error < 1.001 * truth.item()
+
+
 def test_an_empty_batch_adds_nothing() -> None:
     logits, labels = drawn(50, seed=0)
     summary, kept = (Summary(4).update(logits, labels) for _ in range(2))

@@ -7,6 +7,9 @@ from torch import Tensor
 
 from ..measures._binned import bin_mean, gap_norm
 
+# How far beyond the edges of its cell a confidence of float32 lies, by whose rounding it is there.
+_ROUNDED = 2.0**-25
+
 
 @dataclass(frozen=True)
 class Bounded:
@@ -23,7 +26,8 @@ class Cells:
         self.mass, right, self.sure_right, self.sure_wrong, self.squares = kept.unbind(dim=1)
         self.right, self.bin_of_cell, self.bins = right, bin_of_cell, bins
         ends = torch.cat([edges.new_zeros(1), edges, edges.new_ones(1)])
-        self.lower, self.upper = ends[:-1], ends[1:]
+        self.lower = (ends[:-1] - _ROUNDED).clamp(min=0)
+        self.upper = (ends[1:] + _ROUNDED).clamp(max=1)
         self.n = self.mass.sum()
         self.up, self.down = right - self.sure_right, self.sure_wrong
         self.gap = self.up - self.down
@@ -46,8 +50,8 @@ class Cells:
         """Exact but in the cell that holds a bin's accuracy, where signs may differ."""
         mean = bin_mean(self._per_bin(self.right), self._per_bin(self.mass))[self.bin_of_cell]
         error = (self.mass * mean - self.sure_right - self.sure_wrong).abs()
-        unsure = (self.lower < mean) & (mean < self.upper)
-        lost = (self.mass * (self.upper - self.lower))[unsure].sum()
+        below, above = (mean - self.lower).clamp(min=0), (self.upper - mean).clamp(min=0)
+        lost = 2 * (self.mass * below * above / (self.upper - self.lower)).sum()
         # The size of a sum is no more than the sum of sizes, so that the truth is not below.
         found = error.sum() / self.n
         return _bounded(found, lost / self.n, found, 1)

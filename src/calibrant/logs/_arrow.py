@@ -9,8 +9,8 @@ from typing import Any
 from . import _arrow_columns as column
 from ._table import Block, Table, arrow, broken, void
 
-# Bytes of a column read ahead.
-_AHEAD = 2**20
+# Bytes of each column read ahead, of which there may be thousands.
+_AHEAD = 2**16
 
 
 class ArrowTable(Table):

@@ -64,8 +64,9 @@ def open_log(
 
     The file is read in batches, row group by row group, in memory that does not grow with it. Two
     forms have parts that are unpacked whole: a batch of a compressed Arrow file, and an array in
-    an NPZ file in Fortran order. A file that is cut short, a missing column or value, or a label
-    out of range raises a `ValueError` that names the row.
+    an NPZ file in Fortran order. Of each column of a Parquet file a page is held, often a megabyte,
+    so that thousands of classes take less as one column of lists. A file that is cut short, a
+    missing column or value, or a label out of range raises a `ValueError` that names the row.
     Numbers keep their type, and text is read in double precision, on which depends what a chance
     of zero costs: see `evaluate_events`.
     Parquet, Arrow and CSV need `pip install 'calibrant[files]'`; pickled arrays are refused.

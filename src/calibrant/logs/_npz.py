@@ -16,6 +16,9 @@ from torch import Tensor
 from ._arrays import ArrayTable, group_names
 from ._table import Block, broken, not_numbers
 
+# Bytes unpacked at once.
+_PIECE = 2**20
+
 
 class NpzTable(ArrayTable):
     """NumPy's archive, each array streamed from its place in the zip; pickles are refused.
@@ -100,8 +103,10 @@ class _Rows:
         return self._array(count * width).reshape(count, *self.shape[1:])
 
     def _array(self, entries: int) -> NDArray[Any]:
-        size = entries * self.dtype.itemsize
-        data = bytearray(self._file.read(size))
+        size, data = entries * self.dtype.itemsize, bytearray()
+        # By pieces, since an array may be all there is, which is not to be held twice.
+        while piece := self._file.read(min(_PIECE, size - len(data))):
+            data += piece
         if len(data) < size:
             raise EOFError(f"{size - len(data)} bytes are missing")
         return np.frombuffer(data, dtype=self.dtype, count=entries)
