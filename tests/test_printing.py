@@ -161,6 +161,17 @@ def test_the_worst_gap_says_of_what_and_against_what(hostile: cal.Evaluation) ->
     assert kept["of_all"] == hostile["ece"].value
 
 
+def test_groups_that_begin_alike_are_told_apart() -> None:
+    logits, labels = torch.eye(3).repeat(6, 1), torch.arange(18) % 3
+    labels[::2] = 0
+    groups = np.array([f"hospitals of the northern district, ward {k % 2}" for k in range(18)])
+    found = cal.evaluate(logits, labels, groups=groups, draws=39)
+    *_, first, second, worst = str(found).splitlines()
+    assert first.startswith("hospitals of …strict, ward 0  ")
+    assert second.startswith("hospitals of …strict, ward 1  ")
+    assert f"in hospitals of …strict, ward {str(found.worst_group)[-1]}, " in worst
+
+
 def test_hostile_criteria_keep_to_their_columns() -> None:
     logits, labels = torch.eye(3).repeat(9, 1), torch.arange(27) % 2
     criteria = {name: cal.CRITERIA["nll"] for name in HOSTILE}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant._text import left, right, short, shown, width
+from calibrant._text import left, right, short, short_apart, shown, width
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,29 @@ def test_a_short_name_fits_and_is_the_name_where_that_fits(name: str, most: int)
     cut = short(name, most)
     assert width(cut) <= most
     assert cut == name or (width(name) > most and name.startswith(cut.removesuffix("…")))
+
+
+@given(st.lists(st.text(), min_size=1), st.integers(1, 30))
+def test_several_short_names_fit_too(names: list[str], most: int) -> None:
+    for name, cut in zip(names, short_apart(names, most), strict=True):
+        assert width(cut) <= most
+        begins, _, ends = cut.rpartition("…")
+        assert cut == name or (name.startswith(begins) and name.endswith(ends))
+
+
+@pytest.mark.parametrize(
+    ("names", "most", "shown"),
+    [
+        (["a long name 1", "a long name 2", "ece"], 9, ["a l…ame 1", "a l…ame 2", "ece"]),
+        (["漢字漢字漢字上", "漢字漢字漢字下"], 8, ["漢…字上", "漢…字下"]),
+        (["a long name", "b long name"], 5, ["a lo…", "b lo…"]),
+        (["a long name", "a long name"], 5, ["a lo…", "a lo…"]),
+    ],
+)
+def test_names_that_begin_alike_are_told_apart(
+    names: list[str], most: int, shown: list[str]
+) -> None:
+    assert short_apart(names, most) == shown
 
 
 @given(st.text(max_size=9))

@@ -1,6 +1,7 @@
 """Names that people give, as a line of a terminal can hold them."""
 
 import unicodedata
+from collections.abc import Sequence
 
 # What breaks a line, turns its direction, or moves the cursor; and half characters.
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -43,6 +44,28 @@ def short(text: str, most: int) -> str:
             break
         kept.append(c)
     return "".join(kept) + "…"
+
+
+def short_apart(texts: Sequence[str], most: int) -> list[str]:
+    """Several cut so; those that begin alike keep their ends too, which tell them apart.
+
+    >>> short_apart(["calibration", "ece"], 8), short_apart(["seed number 1", "seed number 2"], 8)
+    (['calibra…', 'ece'], ['see…er 1', 'see…er 2'])
+    """
+    cut = [short(text, most) for text in texts]
+    if len(set(cut)) == len(set(texts)):
+        return cut
+    return [_ends(text, most) for text in texts]
+
+
+def _ends(text: str, most: int) -> str:
+    """The beginning and the end of a text, where it does not fit."""
+    if width(text) <= most:
+        return text
+    begins, start = short(text, most // 2), len(text)
+    while width(begins + text[start - 1 :]) <= most:
+        start -= 1
+    return begins + text[start:]
 
 
 def left(text: str, columns: int) -> str:

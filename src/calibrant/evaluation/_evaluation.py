@@ -110,7 +110,8 @@ class Evaluation(Mapping[str, Estimate]):
     def _worst(self) -> str:
         worst = str(self.worst_group)
         gap, of_all = (table.number(one["ece"].value) for one in (self.groups[worst], self))
-        return f"worst gap: ece {gap} in {table.name(worst)}, {of_all} in all samples"
+        named = table.name(worst, among=self.groups)
+        return f"worst gap: ece {gap} in {named}, {of_all} in all samples"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and numbers."""

@@ -1,10 +1,10 @@
 """An evaluation as text: rows of names and numbers, at most 80 columns wide."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import floor, isclose, isfinite, log10
 
-from .._text import left, right, short, shown, width
+from .._text import left, right, short_apart, shown, width
 from ._estimates import Estimate
 
 _WIDEST = 80
@@ -105,7 +105,7 @@ def plain(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     table = [[shown(cell) for cell in row] for row in (head, *body)]
     numbers = [max(width(row[k]) for row in table) for k in range(1, len(head))]
     room = min(_NAME, _WIDEST - sum(numbers) - 2 * len(numbers))
-    names = [short(row[0], room) for row in table]
+    names = short_apart([row[0] for row in table], room)
     longest = max(map(width, names))
     found = []
     for name, (_, *row) in zip(names, table, strict=True):
@@ -130,6 +130,7 @@ def as_it_is(text: str) -> str:
     return re.sub(r"([\\|*`]|<(?=[a-zA-Z/!?]))", r"\\\1", text)
 
 
-def name(given: str) -> str:
-    """A name on one line, which leaves room for numbers."""
-    return short(shown(given), _NAME)
+def name(given: str, among: Iterable[str]) -> str:
+    """A name on one line, which leaves room for numbers; as a table of all of them has it."""
+    known = [shown(one) for one in among]
+    return dict(zip(known, short_apart(known, _NAME), strict=True))[shown(given)]
