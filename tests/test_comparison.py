@@ -12,12 +12,16 @@ from scipy import stats  # type: ignore[import-untyped]
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import CRITERIA, Criterion, Predictions, ece, mmce, nll, top_label
-from calibrant.evaluation._comparison import COMPARED, _difference, compare
+from calibrant import CRITERIA, Criterion, Predictions, Score, ece, mmce, nll, top_label
+from calibrant.evaluation import _crowds, _lots
+from calibrant.evaluation._comparison import COMPARED, compare
 from calibrant.evaluation._differences import Difference
 from calibrant.evaluation._interval import p_value_of
+from calibrant.evaluation._judged import OF_GAPS, judged
+from calibrant.evaluation._lots import Lots
 from calibrant.evaluation._paired import Ray, paired_interval
 from calibrant.evaluation._seeds import cohens_d, mean_and_sem, within_subject_sem
+from calibrant.evaluation._together import _difference, _drawn
 from calibrant.evaluation._weights import multinomial_weights
 
 
@@ -514,3 +518,151 @@ def test_a_p_value_at_the_level_is_no_more_than_its_complement() -> None:
     """1 - 0.95 is a little more than 0.05 in binary."""
     at = p_value_of(lambda level: (1.0, 2.0) if level <= 0.95 else (-1.0, 2.0), 0.95, draws=1000)
     assert at == 0.05
+
+
+# Whatever is drawn together where samples are many.
+TOGETHER = {name: CRITERIA[name] for name in (*COMPARED, *OF_GAPS, "focal", "mmce", "smooth_ece")}
+
+
+@pytest.fixture
+def early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples are many from a thousand on, and lots few."""
+    for module in (_crowds, _lots):
+        monkeypatch.setattr(module, "SINGLY_UP_TO", 1_000)
+    monkeypatch.setattr(_lots, "_LOTS", 512)
+
+
+def two_models(n: int, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    logits, labels = world(n, rng)
+    first, second = (logits + 0.4 * torch.randn(n, 4, generator=rng).double() for _ in range(2))
+    return 1.3 * first, second, labels
+
+
+def resamples(
+    models: tuple[Tensor, Tensor], labels: Tensor, criteria: dict[str, Criterion], *, many: bool
+) -> dict[str, Tensor]:
+    """Of both models, by lots or by samples one by one."""
+    ones = torch.ones(len(labels), dtype=torch.float64)
+    lots = Lots.of(ones) if many else None
+    one, other = (judged(Predictions(z, labels), criteria, ones, lots) for z in models)
+    pairs = {name: (one[name], other[name]) for name in criteria}
+    for pair in pairs.values():
+        assert all((each.resampled.crowds is not None) == many for each in pair)
+    return _drawn(pairs, ones, lots, 100 if "smooth_ece" in criteria else 800, int(many))
+
+
+def assert_scatter_alike(one: Tensor, other: Tensor) -> None:
+    """In every column, but for what 512 lots and so many draws leave to chance."""
+    mean, spread, draws = one.mean(dim=0), one.std(dim=0), len(one)
+    near = 4 * (2 / draws + 1 / 512) ** 0.5
+    assert ((other.mean(dim=0) - mean).abs() <= near * spread + 1e-12).all()
+    tails = (one - mean).pow(4).mean(dim=0) / spread.pow(4).clamp(min=1e-40)
+    error = 4 * (tails.clamp(min=3) / 2 * (1 / draws + 1 / 512)).sqrt()
+    assert ((other.std(dim=0) - spread).abs() <= error * spread + 1e-12).all()
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_lots_of_two_models_scatter_together_as_their_samples_do(
+    early: None, slow: bool, rng: torch.Generator
+) -> None:
+    """Each by itself, and the one less the other, at every place of every ray."""
+    *models, labels = two_models(1_600, rng)
+    only = {name: each for name, each in TOGETHER.items() if (name == "smooth_ece") == slow}
+    single, together = (
+        resamples((models[0], models[1]), labels, only, many=many) for many in (False, True)
+    )
+    for name in only:
+        whole = torch.stack([single[name], together[name]])
+        for one, other in (whole[:, 0], whole[:, 1], whole[:, 0] - whole[:, 1]):
+            assert_scatter_alike(one, other)
+
+
+def test_of_many_samples_too_a_model_and_itself_do_not_differ_in_any_row(
+    early: None, rng: torch.Generator
+) -> None:
+    logits, labels = world(1_500, rng)
+    for z in (logits, logits.float()):
+        for name, row in compare(z, z.clone(), labels, criteria=TOGETHER, draws=40).rows.items():
+            assert (row.difference, row.low, row.high, row.p_value) == (0, 0, 0, 1), name
+
+
+def test_of_many_samples_too_the_other_way_round_is_the_opposite(
+    early: None, rng: torch.Generator
+) -> None:
+    first, second, labels = two_models(2_000, rng)
+    found = compare(first, second, labels, criteria=TOGETHER, draws=60)
+    turned = compare(second, first, labels, criteria=TOGETHER, draws=60)
+    for name, row in found.rows.items():
+        other = turned[name]
+        assert (row.first, row.second) == pytest.approx((other.second, other.first))
+        assert (row.low, row.high) == pytest.approx(
+            (-other.high, -other.low), rel=1e-5, abs=1e-8
+        ), name
+        assert row.p_value == pytest.approx(other.p_value), name
+
+
+def test_of_many_samples_a_p_value_never_contradicts_its_interval(
+    early: None, rng: torch.Generator
+) -> None:
+    for _ in range(5):
+        logits, labels = world(1_500, rng)
+        other = logits + 0.3 * torch.randn(1_500, 4, generator=rng).double()
+        for name, row in compare(1.1 * logits, other, labels, draws=60).rows.items():
+            assert (row.p_value <= 1 - 0.95) == (not row.low <= 0 <= row.high), name
+
+
+def test_interval_of_a_mean_of_many_samples_is_that_of_the_paired_t_test(
+    rng: torch.Generator,
+) -> None:
+    logits, labels = world(20_000, rng)
+    found = compare(logits, 1.1 * logits, labels, criteria={"nll": nll}, draws=4_000)["nll"]
+    losses = (nll.per_sample(Predictions(z, labels)) for z in (logits, 1.1 * logits))
+    t = stats.ttest_rel(*(loss.numpy() for loss in losses)).confidence_interval(0.95)
+    width = t.high - t.low
+    assert found.low == pytest.approx(t.low, abs=0.06 * width)
+    assert found.high == pytest.approx(t.high, abs=0.06 * width)
+
+
+def test_a_criterion_that_only_its_caller_knows_is_drawn_sample_by_sample(
+    early: None, rng: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, labels = two_models(1_200, rng)
+
+    def own(predictions: Predictions) -> Tensor:
+        return nll(predictions)
+
+    criteria: dict[str, Criterion] = {"own": own, "nll": nll}
+    found = compare(first, second, labels, criteria=criteria, draws=60)
+    assert list(found.rows) == ["own", "nll"]
+    monkeypatch.setattr(_lots, "SINGLY_UP_TO", 2_000)
+    monkeypatch.setattr(_crowds, "SINGLY_UP_TO", 2_000)
+    few = compare(first, second, labels, criteria=criteria, draws=60)
+    assert few["own"] == few["nll"] == found["own"] != found["nll"]
+
+
+def test_a_mean_that_looks_at_the_whole_batch_is_drawn_sample_by_sample(
+    early: None, rng: torch.Generator
+) -> None:
+    logits, labels = world(1_200, rng)
+    ones = torch.ones(1_200, dtype=torch.float64)
+
+    def squares(predictions: Predictions) -> Tensor:
+        loss = -predictions.true_log_prob
+        return (loss - loss.mean()).square()
+
+    criteria: dict[str, Criterion] = {"centred": Score(squares)}
+    of_model = judged(Predictions(logits, labels), criteria, ones, Lots.of(ones))
+    assert of_model["centred"].resampled.crowds is None
+
+
+def test_losses_of_many_samples_that_are_both_infinite_do_not_differ(
+    early: None, rng: torch.Generator
+) -> None:
+    logits, labels = world(1_200, rng)
+    ruled_out = logits.clone()
+    ruled_out[7, labels[7]] = -torch.inf
+    only = {"nll": CRITERIA["nll"]}
+    same = compare(ruled_out, ruled_out.clone(), labels, criteria=only, draws=40)["nll"]
+    assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
+    worse = compare(ruled_out, logits, labels, criteria=only, draws=99)["nll"]
+    assert worse.low == worse.difference == worse.high == torch.inf

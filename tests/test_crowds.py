@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from calibrant import Predictions, nll
-from calibrant.evaluation import _crowds, _lots, compare, evaluate, evaluate_events
+from calibrant.evaluation import _crowds, _lots, evaluate, evaluate_events
 from calibrant.evaluation._bin_rays import OfBins
 from calibrant.evaluation._class_draws import LabelDraws
 from calibrant.evaluation._coins import CoinsOfCrowds
@@ -369,15 +369,45 @@ def test_few_samples_are_drawn_one_by_one() -> None:
         assert (Lots.of(ones) is None) == (n == few)
 
 
-def test_two_models_are_drawn_one_by_one_however_many_samples_there_are(
-    monkeypatch: pytest.MonkeyPatch,
+@every_weight
+def test_lots_say_what_is_drawn_of_crowds(early: None, kind: str) -> None:
+    """As many samples of each crowd as lie in the lots, each as often as its lot was drawn."""
+    confidence, outcome = sample(700)
+    weights = own_weights(700, kind)
+    events, lots = events_drawn(confidence, outcome, weights, 15).events, Lots.of(weights)
+    crowds = events.crowds
+    assert crowds is not None
+    assert crowds.crowd is not None
+    assert lots is not None
+    counted = weights > 0
+    assert_close(events.outcome[crowds.crowd], outcome[counted])
+    assert_close(events.confidence[crowds.crowd], confidence[counted], rtol=0, atol=0.04)
+    counts = torch.cat(list(lots.counts(600, seed=0)))
+    assert counts.shape == (600, 64)
+    assert_close(counts.sum(dim=1), torch.full((600,), 64.0).double())
+    drawn = lots.drawn(counts, crowds)
+    assert_close(lots.drawn(torch.ones_like(counts), crowds)[0], crowds.weights)
+    for row, found in zip(counts[:5], drawn, strict=False):
+        each = (weights * row[lots.lot])[counted]
+        slowly = torch.zeros_like(crowds.weights).index_add(0, crowds.crowd, each)
+        assert_close(found, slowly)
+    assert_close(lots.drawn(counts, lots.population), counts * lots.population.weights)
+
+
+def test_crowds_are_more_than_are_held_at_once(
+    early: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = torch.Generator().manual_seed(0)
-    logits = torch.randn(200, 3, generator=rng, dtype=torch.float64)
-    labels = torch.multinomial(logits.softmax(dim=1), 1, generator=rng)[:, 0]
-    before = compare(1.5 * logits, logits, labels, draws=50)
-    monkeypatch.setattr(_crowds, "SINGLY_UP_TO", 10)
-    assert compare(1.5 * logits, logits, labels, draws=50) == before
+    confidence, outcome = sample(700)
+    ones = torch.ones(700, dtype=torch.float64)
+    crowds, lots = events_drawn(confidence, outcome, ones, 15).events.crowds, Lots.of(ones)
+    assert crowds is not None
+    assert lots is not None
+    (counts,) = lots.counts(20, seed=0)
+    whole = lots.drawn(counts, crowds)
+    monkeypatch.setattr(_lots, "_COLUMNS", 7)
+    monkeypatch.setattr(_lots, "_ROWS", 9)
+    assert [len(block) for block in lots.counts(20, seed=0)] == [9, 9, 2]
+    assert torch.equal(lots.drawn(counts, crowds), whole)
 
 
 def test_groups_are_crowds_or_single_samples_each_by_its_own_number(early: None) -> None:

@@ -197,6 +197,12 @@ def test_differences_are_those_of_compare() -> None:
             assert getattr(row, part) == pytest.approx(getattr(same, part), abs=1e-6), (name, part)
 
 
+def test_differences_of_many_samples_are_those_of_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (_crowds, _lots):
+        monkeypatch.setattr(module, "SINGLY_UP_TO", 100)
+    test_differences_are_those_of_compare()
+
+
 def test_models_on_other_labels_are_not_compared() -> None:
     logits, labels = drawn()
     kept = [Kept.of(told("a", (logits, labels))), Kept.of(told("b", (logits, labels.flip(0))))]
@@ -388,9 +394,11 @@ def test_large_tables_are_fitted_on_some_rows_only(monkeypatch: pytest.MonkeyPat
 
 
 def test_models_of_many_samples_are_compared_by_fewer_resamples() -> None:
-    assert [draws_for(n) for n in (100, 20_000, 50_000, 10**7)] == [1000, 1000, 400, 100]
-    assert draws_for(10**7, 5000) == 5000  # unless it was asked for
-    assert [draws_for(10**7, level=level) for level in (0.99, 0.999)] == [199, 1999]  # or needed
+    slow = ["nll", "dece"]  # unless all are drawn together
+    assert [draws_for(n, slow) for n in (100, 20_000, 50_000, 10**7)] == [1000, 1000, 400, 100]
+    assert draws_for(10**7, ["nll", "ece"]) == draws_for(10**7) == 1000
+    assert draws_for(10**7, slow, 5000) == 5000  # or it was asked for
+    assert [draws_for(10**7, slow, level=level) for level in (0.99, 0.999)] == [199, 1999]
 
 
 def test_a_level_that_takes_many_draws_is_given_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def compare(
     if not plain:
         _check_told_of_events(names)
     pair = pair_of(one, other)
-    times = draws_for(len(pair), draws, level)
+    times = draws_for(len(pair), names, draws, level)
     with working(f"resampling {times:,} times"):
         rows = (_by_tables if plain else _by_events)(pair, names, settings)
     found = Comparison(rows, n=len(pair), draws=times, level=level)
@@ -136,7 +136,7 @@ def _by_tables(pair: Pair, names: Sequence[str], settings: Settings) -> dict[str
         pair.batches[0].truth,
         criteria={name: (SCORES | MEASURES)[name] for name in names},
         probabilities=not logits,
-        draws=draws_for(len(pair), settings.draws, settings.level),
+        draws=draws_for(len(pair), names, settings.draws, settings.level),
         level=settings.level,
         seed=settings.seed,
     ).rows

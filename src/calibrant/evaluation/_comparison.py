@@ -1,11 +1,9 @@
 """Which of two models is better, and could it be chance?"""
 
 from collections.abc import Mapping
-from functools import partial
-from math import inf, isclose, isinf, isnan
+from math import isclose, isnan
 
 import torch
-from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
@@ -17,24 +15,16 @@ from ..predictions import Predictions
 from ..scores import SCORES
 from . import _inputs as inputs
 from ._as_predictions import as_predictions
-from ._differences import Comparison, Difference
-from ._interval import p_value_of, percentile
-from ._paired import Ray, paired_interval
-from ._resampled import AlongRay
-from ._rows import rows_of_events
-from ._weights import multinomial_weights
+from ._differences import Comparison
+from ._judged import judged
+from ._lots import Lots
+from ._together import differences
 
 COMPARED: dict[str, Criterion] = {
     **{name: SCORES[name] for name in ("accuracy", "nll", "brier")},
     **{name: MEASURES[name] for name in ("ece", "ks_error", "esd")},
 }
 """What is compared unless something else is asked for."""
-
-OF_GAPS = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error", "esd")
-"""Near calibration so biased, or so skewed, that resamples need a truth to scatter around."""
-
-# How far two models can be apart; the errors of a ray say so themselves.
-_FURTHEST = {"accuracy": 1.0, "brier": 2.0}
 
 
 @torch.no_grad()
@@ -72,6 +62,9 @@ def compare(
     - `first`, `second`: logits `(n, classes)`, or probabilities if `probabilities` says so.
     - `criteria`: by name; any criterion with a weighted form, in which a sample of weight zero
       might as well be absent. One that leaves weights aside is refused.
+    - `draws`: resamples. Of more than 16,384 samples those dealt into one of 4,096 lots are drawn
+      together, so that more take hardly longer. That is for scores, the errors above, `mmce` and
+      `smooth_ece`; other criteria, as your own, judge every sample in every draw.
 
     The p-values are not corrected for the number of criteria. How often the intervals hold the
     truth is recorded in benchmarks/README.md.
@@ -116,30 +109,11 @@ def compare(
     inputs.check_enough(len(models[0]))
     for name, criterion in criteria.items():
         _check_weighs(name, criterion, models[0])
-    ones = torch.ones(len(tables[0]), dtype=models[0].confidence.dtype, device=tables[0].device)
-    rays = [_rays(model, criteria, *widened(ones)) for model in models]
-    drawn: dict[str, list[Tensor]] = {name: [] for name in criteria}
-    for weights in multinomial_weights(ones, draws, seed):
-        for name, criterion in criteria.items():
-            if name in rays[0]:
-                (wide,) = widened(weights)
-                both = [ray[name].moved(wide, ray[name].scales_like(wide)) for ray in rays]
-                drawn[name].append(torch.stack(both))
-            else:
-                a, b = (_judge_all(criterion, model, weights) for model in models)
-                drawn[name].append(torch.where(a == b, 0, a - b))
-    rows = {}
-    for name, criterion in criteria.items():
-        first_value, second_value = (float(criterion(model)) for model in models)
-        if name in rays[0]:
-            moved = torch.cat(drawn[name], dim=1)
-            one = Ray.of(first_value, rays[0][name], moved[0])
-            other = Ray.of(second_value, rays[1][name], moved[1])
-            found = _of_rays(one, other, level).within(rays[0][name].highest)
-        else:
-            found = _difference(first_value, second_value, torch.cat(drawn[name]), level)
-            found = found.within(_furthest(criterion))
-        rows[name] = found.beyond_rounding(precision)
+    (ones,) = widened(torch.ones(len(models[0]), device=tables[0].device))
+    lots = Lots.of(ones)
+    one, other = (judged(model, criteria, ones, lots) for model in models)
+    pairs = {name: (one[name], other[name]) for name in criteria}
+    rows = differences(pairs, ones, lots, draws=draws, level=level, seed=seed, precision=precision)
     return Comparison(rows, n=len(ones), draws=draws, level=level)
 
 
@@ -153,23 +127,6 @@ def _in_one_type(tables: list[Tensor]) -> tuple[list[Tensor], float]:
     wider = torch.promote_types(tables[0].dtype, tables[1].dtype)
     types = (torch.promote_types(table.dtype, torch.float32) for table in tables)
     return [table.to(wider) for table in tables], max(torch.finfo(x).eps for x in types)
-
-
-def _rays(
-    predictions: Predictions, criteria: Mapping[str, Criterion], ones: Tensor
-) -> dict[str, AlongRay]:
-    """How those criteria are resampled that are errors made of gaps."""
-    known = {
-        name: next((row for row in OF_GAPS if criterion == MEASURES[row]), None)
-        for name, criterion in criteria.items()
-    }
-    rows = rows_of_events(predictions.confidence, predictions.correct, ones, None, bins=15)
-    found = {name: rows[row].resampled for name, row in known.items() if row is not None}
-    return {name: each for name, each in found.items() if isinstance(each, AlongRay)}
-
-
-def _furthest(criterion: Criterion) -> float:
-    return next((far for name, far in _FURTHEST.items() if criterion == COMPARED[name]), inf)
 
 
 def _check_weighs(name: str, criterion: Criterion, predictions: Predictions) -> None:
@@ -191,41 +148,3 @@ def _check_weighs(name: str, criterion: Criterion, predictions: Predictions) -> 
             f"the samples, and {among:.4g} to all with the others at weight zero. Lift a measure, "
             "as top_label(ece) does, or pass it weights=predictions.weights."
         )
-
-
-def _judge_all(
-    criterion: Criterion, predictions: Predictions, weights: Float[Tensor, "draws n"]
-) -> Float[Tensor, " draws"]:
-    """The criterion under each row of weights: order and ties are found once for all rows."""
-
-    def judge(row: Tensor) -> Tensor:
-        return criterion(predictions.reweighted(row))
-
-    try:
-        return torch.vmap(judge)(weights).double()
-    except RuntimeError:  # a criterion that looks at its values cannot be mapped
-        return torch.stack([judge(row) for row in weights]).double()
-
-
-def _of_rays(first: Ray, second: Ray, level: float) -> Difference:
-    difference = first.value - second.value
-    if difference == 0 and torch.equal(first.moved, second.moved):
-        return Difference(first.value, second.value, 0.0, 0.0, 0.0, 1.0)
-    interval, draws = partial(paired_interval, first, second), len(first.moved)
-    p_value = p_value_of(interval, level, draws)
-    return Difference(first.value, second.value, difference, *interval(level), p_value)
-
-
-def _difference(
-    first: float, second: float, drawn: Float[Tensor, " draws"], level: float
-) -> Difference:
-    delta = 0.0 if first == second else first - second  # also where both are infinite
-
-    def interval(level: float) -> tuple[float, float]:
-        if isinf(delta):  # what was ruled out and happens, however rarely, costs infinitely much
-            return delta, delta
-        least, most = percentile(drawn, level)
-        return 2 * delta - most, 2 * delta - least
-
-    p_value = p_value_of(interval, level, len(drawn))
-    return Difference(first, second, delta, *interval(level), p_value)

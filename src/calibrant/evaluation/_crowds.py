@@ -82,7 +82,7 @@ def _crowds(
         mean(gap),
         mass,
         shape,
-        Population(mass, count),
+        Population(mass, count, crowd),
     )
 
 

@@ -56,8 +56,7 @@ def rows_of_events(
     """What needs only how sure and whether it was right.
 
     - `weights`: one number per sample, `counted`: the same, or nothing where all count once.
-    - `crowded`: draw neighbours together where samples are many. Not those of two models, which
-      are drawn one by one, each as often for both.
+    - `crowded`: draw neighbours together where samples are many.
     """
     given = confidence, outcome, weights
     events, sweep = events_drawn(*given, bins) if crowded else Drawn(Events.of(*given))

@@ -36,10 +36,12 @@ class Population:
     """Crowds of samples that are drawn together.
 
     - `weights`: what the samples of each crowd come to. `count`: to how many alike they amount.
+    - `crowd`: that of each sample that counts, where it is known.
     """
 
     weights: Float[Tensor, " crowds"]
     count: Float[Tensor, " crowds"]
+    crowd: Int[Tensor, " counted"] | None = None
 
     def blocks(self, draws: int, seed: int) -> Iterator[Float[Tensor, "block crowds"]]:
         """What is drawn of each crowd, block by block: a Poisson number of its samples.
