@@ -1,6 +1,7 @@
 """Groups whose names differ are apart, also where NumPy would spell them alike."""
 
 from collections.abc import Callable
+from datetime import date, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,50 @@ def test_numbers_and_names_that_are_equal_are_one_group() -> None:
     for names in ([1, True, 1.0], [np.str_("a"), "a", "a"], [0.5, np.float32(0.5), 0.5]):
         found = cal.evaluate(LOGITS, LABELS, groups=names * EACH, draws=39).groups
         assert [one.n for one in found.values()] == [3 * EACH]
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("as_given", [list, tuple, as_objects, "series"])
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan")])
+@pytest.mark.parametrize("other", ["nan", 7])
+def test_a_sample_without_a_group_is_refused_and_never_a_group_called_nan(
+    as_given: Any, missing: Any, other: Any
+) -> None:
+    if as_given == "series":
+        as_given = pytest.importorskip("pandas").Series
+    groups = as_given([other] * 5 + [missing] * 4 + [other] * 3)
+    said = (
+        r"^groups must hold a name or a number for every sample; got no value in row 5 \(counted "
+        r"from 0\), the first of 4\. Give samples without a group one of their own, or leave them "
+    )
+    with pytest.raises(ValueError, match=said):
+        cal.evaluate(LOGITS, LABELS, groups=groups, draws=39)
+    with pytest.raises(ValueError, match=said):
+        groups_of(told("model", (LOGITS, LABELS)), groups, Settings(draws=39))
+    kept = [row for row in range(3 * EACH) if not 5 <= row < 9]
+    named = [groups[row] for row in kept]
+    found = cal.evaluate(LOGITS[kept], LABELS[kept], groups=named, draws=39)
+    assert {name: one.n for name, one in found.groups.items()} == {str(named[0]): 8}
+
+
+def test_groups_without_an_order_are_spelt() -> None:
+    groups: Any = [date(2026, 1, 1), datetime(2026, 1, 2)] * (3 * EACH // 2)
+    with pytest.raises(TypeError, match=r"got date, datetime\. Spell every one of them: \[str\("):
+        cal.evaluate(LOGITS, LABELS, groups=groups, draws=39)
+    assert len(cal.evaluate(LOGITS, LABELS, groups=[str(x) for x in groups], draws=39).groups) == 2
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("as_given", [list, np.array, "frame"])
+def test_several_columns_of_groups_become_one(as_given: Any) -> None:
+    if as_given == "frame":
+        as_given = pytest.importorskip("pandas").DataFrame
+    groups = as_given([("old", 1), ("young", 1), ("old", 2)] * EACH)
+    with pytest.raises(ValueError, match=r"got shape \(12, 2\)\. For several columns pass \['/'"):
+        cal.evaluate(LOGITS, LABELS, groups=groups, draws=39)
+    joined = ["/".join(map(str, row)) for row in np.asarray(groups)]
+    found = cal.evaluate(LOGITS, LABELS, groups=joined, draws=39)
+    assert list(found.groups) == ["old/1", "old/2", "young/1"]
 
 
 @pytest.mark.parametrize("end", ["parquet", "feather", "csv"])

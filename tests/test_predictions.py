@@ -184,7 +184,7 @@ BAD: list[tuple[str, type[Exception], Callable[[], object]]] = [
      lambda: Predictions(LOGITS, LABELS[:, None])),
     (r"labels must be integers, .*; got torch\.float32\. Pass labels\.long\(\)", TypeError,
      lambda: Predictions(LOGITS, LABELS.float())),
-    (r"labels must lie between 0 and 2, .* 3 columns; got 3 in row \d \(counted ", ValueError,
+    (r"labels must lie between 0 and 2, .* 3 classes; got 3 in row \d \(counted ", ValueError,
      lambda: Predictions(LOGITS, LABELS + 1)),
     (r"labels must lie between 0 and 2, .*; got -100 in row 1 \(.*ignore_index", ValueError,
      lambda: Predictions(LOGITS, torch.tensor([0, -100]))),

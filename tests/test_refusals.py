@@ -22,6 +22,7 @@ from calibrant import (
     ece,
     evaluate,
     evaluate_events,
+    mean_and_sem,
     nll,
     threshold_for,
 )
@@ -87,6 +88,124 @@ def test_one_hot_labels_become_indices(kind: Kind) -> None:
     labels = kind(torch.eye(2, dtype=torch.int64)[LABELS])
     assert "pass labels.argmax(1)" in advice(ValueError, kind(LOGITS), labels)
     assert judged(kind(LOGITS), labels.argmax(1))["nll"].value == EXPECTED
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("kind", [torch.float32, torch.int64])
+def test_one_hot_labels_of_any_type_and_form_are_told_so_at_once(kind: torch.dtype) -> None:
+    table = torch.eye(2, dtype=kind)[LABELS].numpy()
+    assert "For one-hot labels pass labels.argmax(1)" in advice(ValueError, LOGITS, table)
+    assert judged(LOGITS, table.argmax(1))["nll"].value == EXPECTED
+    labels: Any
+    for labels in (table.tolist(), pytest.importorskip("pandas").DataFrame(table)):
+        said = advice(ValueError, LOGITS, labels)
+        assert said.endswith(
+            "got shape (40, 2). For one-hot labels pass np.asarray(labels).argmax(1)."
+        )
+        assert judged(LOGITS, np.asarray(labels).argmax(1))["nll"].value == EXPECTED
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("form", ["list", "frame"])
+def test_a_column_of_labels_becomes_a_vector_whatever_holds_it(form: str) -> None:
+    column: Any = LABELS[:, None].tolist()
+    column = column if form == "list" else pytest.importorskip("pandas").DataFrame(column)
+    said = advice(ValueError, LOGITS, column)
+    assert said.endswith("got shape (40, 1). Pass np.ravel(labels).")
+    assert judged(LOGITS, np.ravel(column))["nll"].value == EXPECTED
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_what_holds_no_labels_is_not_taken_for_names() -> None:
+    said = "got {}. Pass one for each sample, in an array or a list."
+    every: tuple[Any, ...] = (None, {"labels": LABELS}, iter(LABELS.tolist()), np.array(None))
+    for labels in every:
+        found = advice(TypeError, LOGITS, labels)
+        assert found.endswith(said.format(type(labels).__name__))
+    assert advice(ValueError, LOGITS, []).endswith("40 in all; got shape (0,).")
+    assert "at least 3 samples; got 0" in advice(ValueError, np.empty((0, 2)), [])
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_what_is_no_array_is_told_how_to_be_one() -> None:
+    sparse = pytest.importorskip("scipy.sparse").csr_matrix(LOGITS.numpy())
+    assert advice(TypeError, sparse, LABELS).endswith("got csr_matrix. Pass logits.toarray().")
+    assert judged(sparse.toarray(), LABELS)["nll"].value == EXPECTED
+    rows: Any = (row for row in LOGITS.numpy())
+    assert advice(TypeError, rows, LABELS).endswith("got generator. Pass list(logits).")
+    assert judged(list(rows), LABELS)["nll"].value == EXPECTED
+    for nothing in (None, np.array(None)):
+        assert advice(TypeError, nothing, LABELS).endswith(
+            f"got {type(nothing).__name__}. Pass numbers."
+        )
+    with pytest.raises(TypeError, match=r"^values must be .* got ndarray\. Pass numbers\.$"):
+        mean_and_sem(None)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_predictions_become_what_is_asked_for() -> None:
+    predictions: Any = Predictions(LOGITS, LABELS)
+    said = "got Predictions. Pass predictions.logits and predictions.labels."
+    assert advice(TypeError, predictions, LABELS).endswith(said)
+    assert judged(predictions.logits, predictions.labels)["nll"].value == EXPECTED
+    with pytest.raises(TypeError, match=r"Pass predictions\.confidence and predictions\.correct\."):
+        evaluate_events(predictions, LABELS, draws=39)
+    found = evaluate_events(predictions.confidence, predictions.correct, draws=39)
+    assert found["ece"].value == pytest.approx(judged(LOGITS, LABELS)["ece"].value)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@of_both_kinds
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_whole_numbers_become_logits_or_probabilities(kind: Kind, probabilities: bool) -> None:
+    hard = torch.eye(2, dtype=torch.int64)[LABELS]
+    table = kind(hard if probabilities else (2 * LOGITS).round().long())
+    said = advice(TypeError, table, kind(LABELS), probabilities=probabilities)
+    assert "Pass np.asarray(logits, dtype=float), or logits.double() of torch; if these" in said
+    found = [judged(np.asarray(table, dtype=float), kind(LABELS), probabilities=probabilities)]
+    found.append(judged(torch.as_tensor(table).double(), LABELS, probabilities=probabilities))
+    build = Predictions.from_probabilities if probabilities else Predictions
+    expected = nll(build(torch.as_tensor(table).double(), LABELS)).item()
+    assert [one["nll"].value for one in found] == [pytest.approx(expected)] * 2
+    with pytest.raises((TypeError, ValueError), match=r"Pass (logits|probabilities)\.float\(\)"):
+        build(torch.as_tensor(table), LABELS)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_one_number_is_no_row() -> None:
+    one: Any = 0.5
+    assert "(n, classes), of two classes at least; got ()." in advice(ValueError, one, LABELS)
+    assert "or (n,); got ()." in advice(ValueError, one, LABELS, probabilities=True)
+    assert "40 in all; got shape ()." in advice(ValueError, LOGITS, LABELS, weights=one)
+    with pytest.raises(ValueError, match=r"one number per event; got shape \(\)\."):
+        evaluate_events(one, 1, draws=39)  # type: ignore[arg-type]
+
+
+@of_both_kinds
+def test_a_column_of_confidences_becomes_a_vector(kind: Kind) -> None:
+    confidence, outcome = kind(SCORES.sigmoid()[:, None]), kind(LABELS)
+    said = (
+        r"got shape \(40, 1\)\. Pass np\.ravel\(confidence\), or confidence\.ravel\(\) of torch\.$"
+    )
+    with pytest.raises(ValueError, match=said):
+        evaluate_events(confidence, outcome, draws=39)
+    for one in (np.ravel(confidence), confidence.ravel()):
+        assert evaluate_events(one, outcome, draws=39)["nll"].value == pytest.approx(EXPECTED)
+
+
+def test_classes_in_place_of_outcomes_are_judged_first() -> None:
+    predictions = Predictions(LOGITS, LABELS)
+    for unknown in (2 * LABELS, torch.where(LABELS == 0, torch.nan, 1.0)):
+        with pytest.raises(ValueError, match=r"To judge classes pass predicted == labels; leave"):
+            evaluate_events(predictions.confidence, unknown, draws=39)
+    right = LOGITS.argmax(1) == LABELS
+    found = evaluate_events(predictions.confidence, right, draws=39)
+    assert found["accuracy"].value == pytest.approx(predictions.correct.mean().item())
+
+
+def test_classes_are_counted_also_of_chances() -> None:
+    said = advice(ValueError, SCORES.sigmoid(), LABELS + 1, probabilities=True)
+    assert said.startswith("labels must lie between 0 and 1, since there are 2 classes; got 2 in")
 
 
 @of_both_kinds
@@ -302,6 +421,9 @@ def test_whether_these_are_probabilities_is_told_by_true_or_false(flag: Any) -> 
         with pytest.raises(ValueError, match=told):
             take()
     assert judged(LOGITS, LABELS, probabilities=np.False_)["nll"].value == EXPECTED
+    table: Any = LOGITS.softmax(dim=1)
+    said = advice(ValueError, LOGITS, LABELS, probabilities=table)
+    assert said == "probabilities must be True or False; got Tensor."  # not all of it
 
 
 def test_tensors_that_hold_no_table_get_one_sentence() -> None:

@@ -38,7 +38,7 @@ def check_labels_in_range(labels: Tensor, classes: int) -> None:
     if low < 0 or high >= classes:
         _, label = _beyond(labels, classes)
         raise ValueError(
-            f"labels must lie between 0 and {classes - 1}, since logits have {classes} columns; "
+            f"labels must lie between 0 and {classes - 1}, since there are {classes} classes; "
             f"got {first_beyond(labels, classes)}. Classes count from 0. To leave out samples of "
             f"label {label}, pass logits[labels != {label}] and labels[labels != {label}]; "
             "Predictions.flatten and Penalised take ignore_index."

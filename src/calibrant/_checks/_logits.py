@@ -20,7 +20,7 @@ def check_table(name: str, logits: Tensor) -> None:
     if not logits.is_floating_point():
         raise TypeError(
             f"{name} must be floating point; got {logits.dtype}. "
-            "If these are labels, the order is (logits, labels)."
+            f"Pass {name}.float(); if these are labels, the order is (logits, labels)."
         )
     if logits.ndim != 2:
         raise ValueError(

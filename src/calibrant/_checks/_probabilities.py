@@ -159,7 +159,8 @@ def check_probability_table(probabilities: Tensor) -> None:
     """Floating-point numbers, a row per sample and a column per class."""
     check_tensor("probabilities", probabilities)
     if not probabilities.is_floating_point() or probabilities.ndim != 2:
+        remedy = "" if probabilities.is_floating_point() else " Pass probabilities.float()."
         raise ValueError(
             "probabilities must be floating point of shape (n, classes) or (n,); "
-            f"got {probabilities.dtype} of shape {tuple(probabilities.shape)}."
+            f"got {probabilities.dtype} of shape {tuple(probabilities.shape)}.{remedy}"
         )

@@ -47,7 +47,8 @@ def check_share(name: str, share: float, advice: str = "") -> None:
 def check_flag(name: str, flag: object) -> None:
     """Yes or no; of a text, even of "no", Python thinks that it is true."""
     if not isinstance(flag, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False; got {flag!r}.")
+        found = repr(flag) if flag is None or np.isscalar(flag) else type(flag).__name__
+        raise ValueError(f"{name} must be True or False; got {found}.")
 
 
 def check_seed(seed: int) -> None:

@@ -30,6 +30,12 @@ def as_predictions(
             _check_chances(table)
         else:
             check_not_probabilities(name, table, _SAY_SO)
+    else:
+        raise TypeError(
+            f"{'probabilities' if probabilities else name} must be floating point; got "
+            f"{table.dtype}. Pass np.asarray({name}, dtype=float), or {name}.double() of torch; if "
+            f"these are labels, the order is ({name}, labels)."
+        )
     build = Predictions.from_probabilities if probabilities else Predictions
     predictions = build(table, labels)
     check_labels_in_range(predictions.labels, predictions.classes)
@@ -46,10 +52,10 @@ def _check_shape(name: str, table: Tensor, probabilities: bool) -> None:
             f"{name} must have shape (n, classes); got {shape}. For pixels or tokens bring the "
             f"classes last, then pass {name}.reshape(-1, {name}.shape[-1]) and labels.reshape(-1)."
         )
-    if probabilities and table.ndim == 2 and shape[1] == 1:
+    if probabilities and (table.ndim == 0 or shape[1:] == (1,)):
+        remedy = f" For chances of class 1 pass {name}[:, 0]." if shape else ""
         raise ValueError(
-            f"probabilities must have shape (n, classes) or (n,); got {shape}. "
-            f"For chances of class 1 pass {name}[:, 0]."
+            f"probabilities must have shape (n, classes) or (n,); got {shape}.{remedy}"
         )
     if not probabilities and (table.ndim < 2 or shape[1] == 1):
         column = name if table.ndim < 2 else f"{name}[:, 0]"

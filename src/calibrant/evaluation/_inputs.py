@@ -1,7 +1,7 @@
 """What `evaluate` takes, made into tensors; one sentence where it cannot be."""
 
 from collections.abc import Iterable, Sequence
-from math import inf, isnan
+from math import inf
 from numbers import Integral, Number
 from typing import Any
 
@@ -22,11 +22,13 @@ from .._checks import (
 )
 from .._checks import check_labels_in_range as check_labels_in_range
 from ._interval import fewest_draws
-from ._not_numbers import first_missing, how_to_count, which_index
+from ._not_numbers import first_missing, how_to_count, is_missing, which_index
 
 Numbers = Tensor | NDArray[Any] | Sequence[Any]
 
 _WITHOUT_GROUP = "Give samples without a group one of their own, or leave them out."
+_JOIN = " For several columns pass ['/'.join(map(str, row)) for row in np.asarray(groups)]."
+_SPELL = "Spell every one of them: [str(x) for x in groups]."
 
 # The fewest samples from which anything can be said about spread.
 _FEWEST = 3
@@ -48,7 +50,7 @@ def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
         return x.detach()
     check_not_masked(name, x)
     try:
-        array = np.ascontiguousarray(x)
+        array = np.asarray(x, order="C")
         array = array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)
         return torch.as_tensor(array, device=device)
     except (TypeError, ValueError) as wrong:
@@ -78,7 +80,13 @@ def class_indices(labels: Numbers, device: torch.device | None = None) -> Tensor
             "labels must be class indices, whole numbers counted from 0; got "
             f"{which_index(labels)}."
         ) from wrong
-    if told.is_floating_point() and not isinstance(labels, Tensor):
+    if isinstance(labels, Tensor):
+        return told
+    if told.numel() == 0:  # of nothing NumPy makes floating-point numbers
+        return told.long()
+    if told.ndim == 2:
+        _check_column(labels, told)
+    elif told.is_floating_point():
         if (row := first_missing(labels)) is not None:
             raise TypeError(
                 f"labels must be integers, the index of each true class; got no value in row {row} "
@@ -89,6 +97,18 @@ def class_indices(labels: Numbers, device: torch.device | None = None) -> Tensor
             "Pass np.asarray(labels, dtype=int) if they hold whole numbers."
         )
     return told
+
+
+def _check_column(labels: Numbers, told: Tensor) -> None:
+    """Lists and data frames have no method that makes one column of a table; arrays have."""
+    if hasattr(labels, "argmax"):
+        return
+    remedy = "For one-hot labels pass np.asarray(labels).argmax(1)."
+    if told.shape[1] == 1:
+        remedy = "Pass np.ravel(labels)."
+    raise ValueError(
+        f"labels must hold one class index per sample; got shape {tuple(told.shape)}. {remedy}"
+    )
 
 
 def as_weights(weights: Numbers | None, like: Tensor) -> Tensor | None:
@@ -141,10 +161,12 @@ def as_events(confidence: Numbers, outcome: Numbers) -> tuple[Tensor, Tensor]:
 
 def _check_events(confidence: Tensor, outcome: Tensor) -> None:
     if confidence.ndim != 1:
+        remedy = "For logits or a table of probabilities use evaluate."
+        if confidence.shape[1:] == (1,):
+            remedy = "Pass np.ravel(confidence), or confidence.ravel() of torch."
         raise ValueError(
             "confidence must hold one number per event; "
-            f"got shape {tuple(confidence.shape)}. "
-            "For logits or a table of probabilities use evaluate."
+            f"got shape {tuple(confidence.shape)}. {remedy}"
         )
     if not confidence.is_floating_point():
         raise ValueError(
@@ -168,7 +190,8 @@ def _check_events(confidence: Tensor, outcome: Tensor) -> None:
         row = int((~judged).nonzero()[0, 0])
         raise ValueError(
             "outcome must be 0 or 1, whether each event happened; "
-            f"got {outcome[row].item():.3g} in row {row} (counted from 0)."
+            f"got {outcome[row].item():.3g} in row {row} (counted from 0). To judge "
+            "classes pass predicted == labels; leave out rows where it is not known."
         )
 
 
@@ -224,16 +247,30 @@ def names_of_groups(groups: Numbers, n: int) -> NDArray[Any]:
         check_not_masked("groups", groups)
         names = np.asarray(groups) if isinstance(groups, np.ndarray) else apart(groups)
     if names.shape != (n,):
+        remedy = _JOIN if names.ndim == 2 else ""
         raise ValueError(
-            f"groups must hold one entry per sample, {n} in all; got shape {names.shape}."
+            f"groups must hold one entry per sample, {n} in all; got shape {names.shape}.{remedy}"
         )
     if names.dtype == object or (names.dtype.kind in "US" and not isinstance(groups, np.ndarray)):
         given = names if names.dtype == object else groups
-        kinds = {type(x) for x in given if not (isinstance(x, float) and isnan(x))}
+        # Of a list of names NumPy would spell NaN as one of them.
+        _check_no_gap(np.fromiter(map(is_missing, given), dtype=bool, count=n))
+        kinds = {type(x) for x in given}
         spelt = {kind for kind in kinds if issubclass(kind, str | bytes)}
         if spelt and any(issubclass(kind, Number | np.generic) for kind in kinds - spelt):
-            raise TypeError(_neither(kinds, "Spell every one of them: [str(x) for x in groups]."))
+            raise TypeError(_neither(kinds, _SPELL))
+    else:
+        _check_no_gap(names != names)
     return names
+
+
+def _check_no_gap(missing: NDArray[np.bool_]) -> None:
+    if missing.any():
+        raise ValueError(
+            "groups must hold a name or a number for every sample; got no value in row "
+            f"{int(missing.argmax())} (counted from 0), the first of {int(missing.sum())}. "
+            f"{_WITHOUT_GROUP}"
+        )
 
 
 def _neither(kinds: Iterable[type], remedy: str) -> str:
@@ -246,13 +283,8 @@ def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str,
     names = names_of_groups(groups, n)
     try:
         different = np.unique(names)
-    except TypeError as wrong:  # what cannot be put in order, such as None among names
-        raise TypeError(_neither(map(type, names), _WITHOUT_GROUP)) from wrong
-    if bool((names != names).any()):
-        raise ValueError(
-            "groups must hold a name or a number for every sample; got NaN for "
-            f"{int((names != names).sum())}. {_WITHOUT_GROUP}"
-        )
+    except TypeError as wrong:  # what cannot be put in order
+        raise TypeError(_neither(map(type, names), _SPELL)) from wrong
     found = {str(name): np.flatnonzero(names == name) for name in different}
     for name, own in found.items():
         check_enough(len(own), f" in every group, also in {name!r}")

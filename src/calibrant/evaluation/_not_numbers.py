@@ -1,14 +1,18 @@
 """What is wrong with what no tensor can be made of, and what makes numbers of it."""
 
-from collections.abc import Iterable
-from math import isnan
+from collections.abc import Iterable, Iterator
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from ..predictions import Predictions
 
 # Words that are shown of a column of words.
 _SHOWN = 3
+# Of predictions, where it is not the logits and the labels that are asked for.
+_PARTS = {name: ("confidence", "correct") for name in ("confidence", "outcome")}
 
 
 def how_to_count(name: str, x: object) -> str:
@@ -19,9 +23,14 @@ def how_to_count(name: str, x: object) -> str:
     """
     if (row := first_missing(x)) is not None:
         return f" with no value in row {row} (counted from 0). Leave such rows out"
+    if isinstance(x, Predictions):
+        first, second = _PARTS.get(name, ("logits", "labels"))
+        return f". Pass predictions.{first} and predictions.{second}"
     if hasattr(x, "toarray"):
         return f". Pass {name}.toarray()"
-    if _are_numbers(x, float):
+    if isinstance(x, Iterator):
+        return f". Pass list({name})"
+    if len(_rows(x)) and _are_numbers(x, float):
         return f". Pass np.asarray({name}, dtype=float)"
     words = sorted({each for each in _entries(x) if isinstance(each, str)})
     found = " and ".join(repr(word) for word in words[:_SHOWN])
@@ -38,27 +47,28 @@ def which_index(labels: object) -> str:
     each = _entries(labels)
     if each and all(isinstance(x, Integral) for x in each) and _are_numbers(labels, int):
         return "objects. Pass np.asarray(labels, dtype=int)"
-    first = each[0] if each else labels
+    if not each:
+        return f"{type(labels).__name__}. Pass one for each sample, in an array or a list"
     return (
-        f"{type(first).__name__} {str(first)!r}. Map names to indices first, for instance "
+        f"{type(each[0]).__name__} {str(each[0])!r}. Map names to indices first, for instance "
         "np.searchsorted(model.classes_, labels)"
     )
 
 
 def first_missing(x: object) -> int | None:
     """The first row without a value, such as None, NaN or the NA of pandas."""
-    if isinstance(x, str | bytes | dict) or not isinstance(x, Iterable):
-        return None
-    try:
-        rows = np.asarray(x, dtype=object)
-    except ValueError:  # rows that differ in length
-        return None
-    return next((i for i, row in enumerate(rows) if any(map(_is_missing, np.ravel(row)))), None)
+    rows = _rows(x)
+    return next((i for i, row in enumerate(rows) if any(map(is_missing, np.ravel(row)))), None)
 
 
-def _is_missing(x: object) -> bool:
-    if isinstance(x, float):
-        return isnan(x)
+def is_missing(x: object) -> bool:
+    """Whether it stands for a value that is not known.
+
+    >>> [is_missing(x) for x in (None, float("nan"), 0, "")]
+    [True, True, False, False]
+    """
+    if isinstance(x, float | np.floating):
+        return bool(x != x)
     return x is None or type(x).__name__ in ("NAType", "NaTType")
 
 
@@ -72,10 +82,19 @@ def _are_numbers(x: Any, kind: type) -> bool:
 
 def _entries(x: object) -> list[Any]:
     """The numbers or names of a column; a text is one, and a table has none."""
+    if isinstance(x, str):
+        return [x]
+    rows = _rows(x)
+    return list(rows) if rows.ndim == 1 else []
+
+
+def _rows(x: object) -> NDArray[Any]:
+    """The entries of a column or the rows of a table; none of what is neither."""
+    none = np.empty(0, dtype=object)
     if isinstance(x, str | bytes | dict) or not isinstance(x, Iterable):
-        return [x] if isinstance(x, str) else []
+        return none
     try:
         array = np.asarray(x, dtype=object)
-    except ValueError:
-        return []
-    return list(array) if array.ndim == 1 else []
+    except ValueError:  # rows that differ in length
+        return none
+    return array if array.ndim else none  # a generator, or a matrix of another package

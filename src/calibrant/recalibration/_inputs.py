@@ -122,7 +122,7 @@ def check_labels_in_range(labels: Tensor, classes: int) -> None:
     low, high = (int(extreme) for extreme in labels.aminmax())
     if low < 0 or high >= classes:
         raise ValueError(
-            f"labels must lie between 0 and {classes - 1}, since logits have {classes} columns; "
+            f"labels must lie between 0 and {classes - 1}, since there are {classes} classes; "
             f"got {first_beyond(labels, classes)}. Name ignored positions by ignore_index."
         )
 
