@@ -199,6 +199,16 @@ def test_memory_does_not_grow_with_the_data() -> None:
     assert size() == before < 400_000
 
 
+@pytest.mark.parametrize("classes", [None, 2, 10, 1_000, 128_256])
+def test_it_takes_half_a_megabyte_and_seven_tenths_of_a_kilobyte_for_each_class(
+    classes: int | None,
+) -> None:
+    summary = Summary(classes)
+    kept = [*summary.state.values(), summary.edges, summary.bin_of_cell]
+    size = sum(part.numel() * part.element_size() for part in kept)
+    assert size == pytest.approx(500_000 + 700 * (classes or 0), rel=0.1)
+
+
 def test_counts_do_not_stick_at_two_to_the_twenty_fourth() -> None:
     logits, labels = drawn(1_000, seed=0)
     once = Summary(4).update(logits, labels)
@@ -237,14 +247,20 @@ def test_events_and_predictions_do_not_mix() -> None:
         Summary(None).merge(Summary(4))
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_row_that_is_no_forecast_is_named_and_nothing_is_added(bad: float) -> None:
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (float("nan"), "logits must hold numbers; got NaN in row 7"),
+        (float("inf"), "got NaN for row 7"),
+    ],
+)
+def test_a_row_that_is_no_forecast_is_named_and_nothing_is_added(bad: float, said: str) -> None:
     logits, labels = drawn(20, seed=0)
     broken = logits.clone()
     broken[[7, 9], 2] = bad
     summary = Summary(4).update(logits, labels)
     before = {name: part.clone() for name, part in summary.state.items()}
-    sentence = r"got NaN for row 7 \(counted from 0\), the first of 2\. Leave such rows out"
+    sentence = rf"{said} \(counted from 0\), the first of 2\. Leave such rows out"
     with pytest.raises(ValueError, match=sentence):
         summary.update(broken, labels)
     for name, part in summary.state.items():
@@ -266,11 +282,52 @@ def test_rows_that_could_not_be_looked_at_are_not_judged(monkeypatch: pytest.Mon
 def test_probabilities_are_refused_with_what_works() -> None:
     logits, labels = drawn(20, seed=0)
     chances = logits.softmax(dim=1)
-    with pytest.raises(ValueError, match=r"that are probabilities.* Pass as_logits\(prob"):
+    with pytest.raises(
+        ValueError, match=r"that are probabilities.* Pass probabilities=True, or as_l"
+    ):
         Summary(4).update(chances, labels)
     whole = Summary(4).update(as_logits(chances), labels)
     given = Summary(4).add(Predictions.from_probabilities(chances, labels))
     assert whole.values()["ece"].value == pytest.approx(given.values()["ece"].value, abs=1e-6)
+    told = Summary(4).update(chances.numpy(), labels, probabilities=True)
+    assert told.values() == given.values()
+
+
+def test_probabilities_are_taken_where_that_is_said() -> None:
+    chance, labels = torch.tensor([0.9, 0.2, 0.4, 0.7]).double(), torch.tensor([1, 0, 1, 1])
+    one_by_one = Summary(2)
+    for k in range(4):
+        one_by_one.update(chance[k : k + 1], labels[k : k + 1], probabilities=True)
+    rows = torch.stack([1 - chance, chance], dim=1)
+    same(one_by_one, Summary(2).update(rows, labels, probabilities=True))
+    said = evaluate(chance, labels, probabilities=True, draws=39)
+    assert one_by_one.values()["brier"].value == pytest.approx(said["brier"].value)
+    assert len(one_by_one.update(chance[:0], labels[:0], probabilities=True)) == 4
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_probabilities_are_refused_as_evaluate_refuses_them() -> None:
+    logits, labels = drawn(20, seed=0)
+    chances = logits.softmax(dim=1)
+    broken: list[tuple[Any, Any]] = [
+        (logits, True),
+        (1.02 * chances, True),
+        (torch.where(torch.arange(20) == 3, torch.nan, chances.T).T, True),
+        (chances[:, :1], True),
+        (chances, "yes"),
+        (torch.linspace(-1, 1, 20), True),
+    ]
+    for table, flag in broken:
+        sentences = []
+        for judge in (Summary(4).update, evaluate):
+            with pytest.raises((ValueError, TypeError)) as refused:
+                judge(table, labels, probabilities=flag)
+            sentences.append(str(refused.value))
+        assert sentences[0] == sentences[1]
+    with pytest.raises(ValueError, match="probabilities must be True or False; got 'yes'"):
+        Summary(4).update(logits[:0], labels[:0], probabilities="yes")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="must have 4 classes, like the summary; got 2"):
+        Summary(4).update(torch.rand(20), labels % 2, probabilities=True)
 
 
 def test_it_says_in_a_line_what_it_holds() -> None:

@@ -24,6 +24,18 @@ def test_is_the_summary_of_all_batches() -> None:
         assert_close(value.item(), expected[name].value)
 
 
+def test_probabilities_are_taken_where_that_is_said() -> None:
+    logits, labels = drawn(90, seed=0)
+    metrics = MetricCollection(
+        {"all": CalibrationMetrics(classes=4), "ece": CalibrationMetric("ece", classes=4)}
+    )
+    metrics(logits.softmax(dim=1), labels, probabilities=True)
+    expected = Summary(4).update(logits.softmax(dim=1), labels, probabilities=True).values()
+    found = metrics.compute()
+    assert found["ece"].item() == expected["ece"].value
+    assert found["all_brier"].item() == expected["brier"].value
+
+
 def test_states_of_processes_add_up() -> None:
     """What `dist_reduce_fx="sum"` does: the sum of two states is the state of both."""
     parts = [drawn(60, seed=i) for i in range(2)]

@@ -16,15 +16,18 @@ from ._inputs import check_enough, check_no_nan
 
 
 def as_predictions(
-    table: Tensor, labels: Tensor, *, probabilities: bool, name: str = "logits"
+    table: Tensor, labels: Tensor, *, probabilities: bool, name: str = "logits", fewest: int = 3
 ) -> Predictions:
     """Predictions of logits, or of probabilities where that is said; every row is a forecast.
 
     - `name`: of the table, where a sentence is about it.
+    - `fewest`: rows that are enough, where these are a part of what will be judged.
     """
     check_flag("probabilities", probabilities)
     if table.is_floating_point():
         _check_shape(name, table, probabilities)
+        if len(table) < fewest:
+            check_enough(len(table))
         check_no_nan("probabilities" if probabilities else name, table)
         if probabilities:
             _check_chances(table)
@@ -64,7 +67,6 @@ def _check_shape(name: str, table: Tensor, probabilities: bool) -> None:
             f"score z = {column} per sample, the log-odds of class 1, pass "
             "np.stack([np.zeros_like(z), z], axis=1), or torch.stack with dim=1."
         )
-    check_enough(len(table))
 
 
 def check_confidences(confidence: Tensor) -> None:

@@ -13,7 +13,14 @@ _ROUNDED = 2.0**-25
 
 @dataclass(frozen=True)
 class Bounded:
-    """A number, and how far the truth may be from it: zero where nothing was lost."""
+    """A number that a summary knows, give or take a bound.
+
+    - `value`: the number.
+    - `error`: how far the truth may be from it; zero where nothing was lost.
+
+    >>> Bounded(0.05).error
+    0.0
+    """
 
     value: float
     error: float = 0.0

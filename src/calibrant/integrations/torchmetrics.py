@@ -58,9 +58,9 @@ class _OfSummary(Metric):
             setattr(self, name, tree_map_only(Tensor, moved, answer))
         return this
 
-    def update(self, logits: Tensor, labels: Tensor) -> None:
-        """Add a batch."""
-        self._filled().update(logits, labels)
+    def update(self, logits: Tensor, labels: Tensor, *, probabilities: bool = False) -> None:
+        """Add a batch; rows of probabilities where that is said."""
+        self._filled().update(logits, labels, probabilities=probabilities)
 
     def _filled(self) -> Summary:
         """The summary whose state is this metric's, so that adding to one adds to the other."""
@@ -78,10 +78,11 @@ class _OfSummary(Metric):
 class CalibrationMetrics(_OfSummary):
     """Every measure a `Summary` knows, as a torchmetrics metric.
 
-    `update(logits, labels)` per batch, `compute()` for a dictionary of numbers. The state is a
-    few sums of fixed size, so it costs the same after a billion samples, and processes add
-    theirs up. Measures that need the order of samples are within the summary's error bounds.
-    Fewer than three samples give NaN.
+    `update(logits, labels)` per batch, `compute()` for a dictionary of numbers; for rows of
+    probabilities `update(probs, labels, probabilities=True)`. The state is a few sums of fixed
+    size, so it costs the same after a billion samples, and processes add theirs up. Measures that
+    need the order of samples are within the summary's error bounds. Fewer than three samples give
+    NaN.
 
     - `classes`, `bins`, `cells`: as in `Summary`.
 

@@ -39,7 +39,7 @@ def write(recalibrator: "Recalibrator", path: str | PathLike[str]) -> None:
 
 def read(kind: type, path: str | PathLike[str]) -> Any:
     """The recalibrator that `write` wrote; `kind` is what it must be an instance of."""
-    told, state = _contents(path)
+    told, state = contents(path)
     if told.get("format") != FORMAT:
         raise ValueError(
             f"{path} must be a file that Recalibrator.save wrote; got another safetensors file. "
@@ -69,7 +69,7 @@ def read(kind: type, path: str | PathLike[str]) -> Any:
     return recalibrator
 
 
-def _contents(path: str | PathLike[str]) -> tuple[dict[str, str], dict[str, Any]]:
+def contents(path: str | PathLike[str]) -> tuple[dict[str, str], dict[str, Any]]:
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path} must be a file; there is none.")
     try:
