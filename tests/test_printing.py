@@ -28,9 +28,12 @@ from calibrant.training._history import Epoch
         (0.00087, "0.00087"),
         (0.000087, "0.000087"),
         (-0.0000658, "-0.000066"),
-        (4.9e-5, "0.0000"),
-        (-0.0000053, "0.0000"),
-        (-3e-7, "0.0000"),
+        (5e-5, "0.000050"),
+        (4.9e-5, "4.9e-05"),
+        (-0.0000053, "-5.3e-06"),
+        (-3e-7, "-3.0e-07"),
+        (1.2e-9, "1.2e-09"),
+        (-9e-10, "0.0000"),
         (-0.0, "0.0000"),
         (9_999.5, "9999.5000"),
         (1_234_567.8, "1,234,568"),
@@ -38,7 +41,7 @@ from calibrant.training._history import Epoch
         (float("nan"), "nan"),
     ],
 )
-def test_a_number_keeps_two_digits_and_has_no_exponent(x: float, shown: str) -> None:
+def test_a_number_keeps_two_digits(x: float, shown: str) -> None:
     assert table.number(x) == shown
     if x == x and abs(x) < 1e15:
         assert on_a_page(x) == shown.replace("-", "\N{MINUS SIGN}")
@@ -96,8 +99,34 @@ def test_tests_and_comparisons_print_in_that_way() -> None:
     logits = torch.eye(3).repeat(40, 1)
     labels = torch.arange(120) // 2 % 3
     found = cal.compare(2 * logits, 2.0005 * logits, labels, draws=40)
-    for text in (str(tests), str(found), found.to_markdown(), found._repr_html_()):
-        assert not re.search(r"\de[+-]\d", text)
+    shown = [table.number(x) for x in list(vars(found["esd"]).values())[:-1]]
+    for text in (str(found), found.to_markdown(), found._repr_html_()):
+        assert all(number in text for number in shown)
+    assert max(map(len, str(found).splitlines())) <= 80
+
+
+def test_the_esd_of_a_large_sample_is_not_printed_as_zero() -> None:
+    rng = torch.Generator().manual_seed(0)
+    sure = 0.5 + 0.5 * torch.rand(200_000, generator=rng)
+    right = torch.rand(200_000, generator=rng) < sure - 0.003
+    found = cal.evaluate_events(sure, right, draws=39)
+    line = next(x for x in str(found).splitlines() if x.startswith("esd"))
+    assert re.fullmatch(r"esd +\d\.\de-06  \d\.\de-\d\d to \d\.\de-\d\d", line)
+    assert max(map(len, str(found).splitlines())) <= 80
+
+
+def test_at_a_prompt_results_are_the_tables_that_they_print() -> None:
+    logits, labels = torch.eye(3).repeat(9, 1), torch.arange(27) % 2
+    for found in (
+        cal.evaluate(logits, labels, draws=39),
+        cal.compare(2 * logits, logits, labels, draws=40),
+        cal.calibration_tests(cal.Predictions(logits, labels), draws=99),
+        cal.decompose(cal.Predictions(logits, labels)),
+    ):
+        assert repr(found) == str(found)
+        assert len(repr(found).splitlines()) >= 3
+        assert max(map(len, repr(found).splitlines())) <= 80
+        assert not re.search(r"\d\.\d{8}", repr(found))
 
 
 def test_a_value_outside_its_interval_is_marked_and_explained() -> None:
@@ -109,7 +138,7 @@ def test_a_value_outside_its_interval_is_marked_and_explained() -> None:
     assert marked == ["mce", "esd"]
     assert re.search(r"^mce .* 100 draws \*$", str(found), flags=re.MULTILINE)
     for text in (str(found), found.to_markdown(), found._repr_html_()):
-        assert "* lies outside its own interval." in text
+        assert "* The value lies outside its interval." in text
     assert max(map(len, lines)) <= 80
     alone = cal.Evaluation({"ece": within}, 50, {"draws": 1000})
     assert "*" not in str(alone)

@@ -34,7 +34,7 @@ def prediction_sets(
 
     - `calibration`: held-out predictions of the same model.
     - `test_probs`: probabilities, one row per new sample; a boolean matrix like it comes back.
-      Of two types of numbers the coarser is that of both.
+      If the two have different dtypes, both are compared in the less precise one.
     - `method`: `"lac"` scores a class by $1 - p$: the smallest sets on average, some of them
       empty; without ties coverage exceeds what was asked by at most $1 / (n + 1)$. `"aps"`
       scores a class by the total probability of the classes from the most probable down to

@@ -36,17 +36,18 @@ def evaluate(
     """Every score and measure of some predictions, each with an interval for its true value.
 
     - `logits`: `(n, classes)`, a torch tensor on any device or a NumPy array. With
-      `probabilities=True`, rows of probabilities, or `(n,)` chances of class 1. The sum of a row
-      may be off by 0.01 in any type, as rounding for print leaves it; the numbers are taken as
-      given, and none is above 1.
+      `probabilities=True`, rows of probabilities, or `(n,)` chances of class 1. Rows may
+      miss a sum of 1 by up to 0.01, and a probability may exceed 1 by 0.001, as rounding leaves
+      them; the numbers are taken as given.
     - `labels`: the index of the true class of each sample.
     - `weights`: how much each sample counts; those a resample draws are multiplied by it. Only
       proportions matter, except to `debiased_ece`, for which whole numbers are counts.
-    - `groups`: a name or number per sample; each group is evaluated on its own as well.
-    - `bins`: of every binned measure. `draws`: resamples, fewer for slow rows, which say so. Of
-      more than 16,384 samples neighbours are drawn together, so that more take hardly longer.
-      A level of 95% takes 39 of them at least, fewer are refused; ends that are steady take some
-      hundreds.
+    - `groups`: a name or number per sample; each group is evaluated on its own as well, and is
+      found under `str(name)`.
+    - `bins`: of every binned measure.
+    - `draws`: number of resamples; slow rows use fewer, as their `draws` shows. A 95% interval
+      needs at least 39; some hundreds make its ends steady. Beyond 16,384 samples neighbours are
+      drawn together, so that time hardly grows.
     - `level`: of the intervals. `seed`: the same seed gives the same intervals.
 
     The values are those of the criteria of the same names. The intervals are for what the

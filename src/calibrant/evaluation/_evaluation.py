@@ -1,23 +1,24 @@
 """What was measured: every number with its interval, to print and to keep."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from os import PathLike
 from typing import Any
 
 from .. import _html as html
-from .._json import as_json, as_number
+from .._json import as_number
 from .._writing import written_whole
 from . import _table as table
+from ._by_name import ByName, check_kept, frame, written
 from ._estimates import Estimate
 
 
-@dataclass(frozen=True)
-class Evaluation(Mapping[str, Estimate]):
+@dataclass(frozen=True, repr=False)
+class Evaluation(ByName[Estimate]):
     """One row per score and measure, each with an interval; printed, a table.
 
     A mapping of the names of the rows: `evaluation["ece"]`, `"nll" in evaluation`, and so on.
+    At a prompt it shows the table that it prints.
 
     - `rows`: by name, in the order of the table.
     - `n`: how many samples.
@@ -34,23 +35,11 @@ class Evaluation(Mapping[str, Estimate]):
     settings: Mapping[str, float]
     groups: Mapping[str, "Evaluation"] = field(default_factory=dict)
 
-    def __getitem__(self, name: str) -> Estimate:
-        if name not in self.rows:
-            raise KeyError(f"no row is called {name!r}; there are {', '.join(self.rows)}.")
-        return self.rows[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
     @property
     def worst_group(self) -> str | None:
-        """The group whose calibration error is the largest without a doubt.
+        """The group with the largest lower end of the `ece` interval.
 
-        By the lower end of the interval of `ece`, since the value itself rises as a group gets
-        smaller; by the value where the lower ends are alike, as where all are zero.
+        Ties go to the larger value. The plain value would favour small groups.
         """
 
         def error(name: str) -> tuple[float, float]:
@@ -129,11 +118,7 @@ class Evaluation(Mapping[str, Estimate]):
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Evaluation":
         """What `to_dict` gave, or what was read from `to_json`."""
-        if missing := [part for part in ("rows", "n", "settings") if part not in kept]:
-            raise ValueError(
-                f"kept must be what to_dict gave; got nothing under {missing[0]!r}. For text of "
-                "to_json pass json.loads(text)."
-            )
+        check_kept(kept, ("rows", "n", "settings"))
         return cls(
             {name: _estimate(**row) for name, row in kept["rows"].items()},
             kept["n"],
@@ -146,24 +131,16 @@ class Evaluation(Mapping[str, Estimate]):
 
         What is infinite is null there, and `from_dict` reads it as NaN.
         """
-        text = as_json(self.to_dict()) + "\n"
-        if path is not None:
-            with written_whole(path) as file:
-                file.write(text.encode())
-        return text
+        return written(self.to_dict(), path)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a line per row (and group)."""
-        try:
-            pandas: Any = import_module("pandas")
-        except ImportError as missing:
-            raise ImportError("to_frame needs pandas: pip install 'calibrant[frame]'") from missing
         lines = [{"group": "", "row": name} | asdict(row) for name, row in self.rows.items()]
         for group, one in self.groups.items():
             lines += [{"group": group, "row": name} | asdict(row) for name, row in one.rows.items()]
         if not self.groups:
             lines = [{key: line[key] for key in line if key != "group"} for line in lines]
-        return pandas.DataFrame(lines)
+        return frame(lines)
 
 
 def _estimate(value: float | None, low: float | None, high: float | None, draws: int) -> Estimate:

@@ -20,18 +20,28 @@ _BROWNIAN = 512
 
 @dataclass(frozen=True)
 class CalibrationTest:
-    """A statistic, and how often a calibrated model would show one as extreme."""
+    """One test of the four.
+
+    - `statistic`: how far the outcomes are from the confidences, in the test's own unit.
+    - `p_value`: how often a calibrated model would show a statistic as extreme.
+
+    >>> CalibrationTest(statistic=0.1, p_value=0.001).p_value < 0.05
+    True
+    """
 
     statistic: float
     p_value: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CalibrationTests:
-    """Four tests of one claim: events happen as often as their confidence says.
+    """Four tests of one claim: events happen as often as their confidence says; printed, a table.
 
     Each p-value stands alone. To act on the least of the four, compare it with a quarter of
     the level.
+
+    - `ks`, `kuiper`, `spiegelhalter`, `esd`: the tests, as `calibration_tests` defines them.
+    - `n`: how many samples. `draws`: of the null.
     """
 
     ks: CalibrationTest
@@ -45,7 +55,7 @@ class CalibrationTests:
         """Plain numbers, by the name of the test."""
         return asdict(self)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{'test':<14}{'statistic':>12}{'p-value':>12}"]
         for name, test in vars(self).items():
             if isinstance(test, CalibrationTest):
@@ -82,7 +92,7 @@ def calibration_tests(
     also $V = \sum C_i (1 - C_i)$ is 512 or more, $D / \sqrt V$ is as good as a Brownian motion, and
     `ks` and `kuiper` use the laws of its supremum and range.
 
-    There is no form for samples that count unequally. A weight that knows what happened, as where
+    Weights are not supported. A weight that knows what happened, as where
     wrong answers were sampled more often than right ones, makes the coins other than their
     confidences say. Where weights are counts of independent events, repeat each event; where not,
     see whether the interval of `ks_error` begins above zero in `evaluate`, which counts

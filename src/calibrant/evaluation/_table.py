@@ -9,28 +9,31 @@ from ._estimates import Estimate
 
 _WIDEST = 80
 _NAME = 28
-# What four decimals round to zero, and numbers that only an exponent can show.
-_ZERO, _ENORMOUS = 5e-5, 1e15
+# Where two digits need an exponent, what is but rounding, and where no decimals are left.
+_SMALL, _ZERO, _ENORMOUS = 5e-5, 1e-9, 1e15
 # Last digits by which a value and the end of its interval may differ and be one.
 _ROUNDED = 1e-6
 
 OUTSIDE = """\
-* lies outside its own interval. Chance makes such errors look too large (and
-esd, which has no bias, at times negative); the interval allows for that."""
+* The value lies outside its interval. Chance makes such errors look too large
+(and esd, which has no bias, at times negative); the interval allows for that."""
 
 
 def number(x: float) -> str:
-    """Four decimals; more where a small number would lose its second digit; never an exponent.
+    """Four decimals; more where a small number would lose its second digit.
 
-    What rounds to zero is zero, without a sign.
+    Below 5e-5 two digits and an exponent, as squared errors of many samples need; below 1e-9,
+    where there is but rounding, zero without a sign.
 
     >>> number(0.04751), number(0.0), number(-0.000087), number(-5.3e-6), number(123456.7)
-    ('0.0475', '0.0000', '-0.000087', '0.0000', '123,457')
+    ('0.0475', '0.0000', '-0.000087', '-5.3e-06', '123,457')
     """
     size = abs(x)
     if not isfinite(x) or size >= _ENORMOUS:
         return f"{x:.3g}"
-    if _ZERO <= size < 1e-3:
+    if _ZERO <= size < _SMALL:
+        return f"{x:.1e}"
+    if _SMALL <= size < 1e-3:
         return f"{x:.{1 - floor(log10(size))}f}"
     return f"{x:,.0f}" if size >= 1e4 else f"{x:z.4f}"
 

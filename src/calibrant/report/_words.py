@@ -19,7 +19,7 @@ def shown(text: str) -> str:
 def number(x: float) -> str:
     """As in a terminal, with a true minus sign.
 
-    >>> number(-0.25), number(-0.00001), number(float("inf"))
+    >>> number(-0.25), number(-1e-10), number(float("inf"))
     ('−0.2500', '0.0000', '∞')
     """
     if not isfinite(x):
