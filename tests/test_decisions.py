@@ -47,9 +47,9 @@ def test_risk_is_tested_from_strict_to_lax(drawn: Forecasts) -> None:
     expected = lowest_by_definition(confidence.tolist(), (1 - outcome).tolist(), 0.5, 0.7)
     if expected == 0:
         with pytest.raises(ValueError, match=r"no threshold keeps the risk at 0\.5"):
-            threshold_for((confidence, outcome), risk=0.5, confidence_level=0.7)
+            threshold_for((confidence, outcome), risk=0.5, level=0.7)
         return
-    found = threshold_for((confidence, outcome), risk=0.5, confidence_level=0.7)
+    found = threshold_for((confidence, outcome), risk=0.5, level=0.7)
     assert int((confidence >= found.threshold).sum()) == expected
     assert found.coverage == pytest.approx(expected / len(confidence))
 
@@ -73,7 +73,7 @@ def test_risk_is_kept_as_often_as_promised(world: str, rng: torch.Generator) -> 
         confidence = torch.rand(400, generator=rng, dtype=torch.float64)
         wrong = torch.bernoulli(chance(confidence), generator=rng)
         try:
-            found = threshold_for((confidence, 1 - wrong), risk=0.1, confidence_level=level)
+            found = threshold_for((confidence, 1 - wrong), risk=0.1, level=level)
         except ValueError:
             continue
         broken += risk_from(found.threshold) > 0.1
@@ -96,7 +96,7 @@ def test_risk_is_kept_with_few_distinct_confidences(rng: torch.Generator) -> Non
         confidence = (torch.randint(5, 10, (300,), generator=rng) / 10).double()
         wrong = torch.bernoulli(0.5 * (1 - confidence), generator=rng)
         try:
-            found = threshold_for((confidence, 1 - wrong), risk=0.15, confidence_level=level)
+            found = threshold_for((confidence, 1 - wrong), risk=0.15, level=level)
         except ValueError:
             continue
         # Answering from 0.6 on has a risk of 0.125, from 0.5 on of 0.15: let that be too much.
@@ -124,7 +124,7 @@ def test_coverage_and_its_risk_are_kept_as_often_as_promised(
         confidence = torch.rand(150, generator=rng, dtype=torch.float64)
         confidence = (10 * confidence).floor() / 10 if tied else confidence
         wrong = torch.bernoulli(0.4 * (1 - confidence), generator=rng)
-        found = threshold_for((confidence, 1 - wrong), coverage=0.7, confidence_level=level)
+        found = threshold_for((confidence, 1 - wrong), coverage=0.7, level=level)
         t = found.threshold
         short += 1 - t < 0.7 - 1e-9
         truth = 0.2 * (1 - t) + (0.4 * 0.05 if tied else 0)
@@ -148,7 +148,7 @@ def test_coverage_is_the_largest_rank_that_binomial_counts_allow() -> None:
     answered, errors = 100 - rank + 1, int(wrong[rank - 1 :].sum()) + 1
     bound = stats.beta.ppf(0.95, errors + 1, answered - errors)
     assert found.risk == pytest.approx(bound)
-    assert found.coverage == 0.7
+    assert (found.coverage, found.least_coverage) == (answered / 100, 0.7)
 
 
 def test_coverage_of_nearly_all_answers_everything_when_samples_are_few() -> None:
@@ -287,3 +287,19 @@ def test_bad_sets_are_refused(predictions: Predictions) -> None:
         prediction_sets(Predictions(nowhere, predictions.labels), probs)
     with pytest.raises(ValueError, match="must not have weights"):
         prediction_sets(predictions.reweighted(torch.ones(200)), probs)
+
+
+def test_a_threshold_says_what_was_seen_and_what_is_promised() -> None:
+    confidence = torch.linspace(0.01, 1, 100, dtype=torch.float64)
+    outcome = (torch.arange(100) % 10 != 0).double()
+    covered = threshold_for((confidence, outcome), coverage=0.7, level=0.9)
+    kept, seen = covered.to_dict(), (confidence >= covered.threshold).double().mean().item()
+    assert (kept["coverage"], kept["least_coverage"], kept["level"]) == (seen, 0.7, 0.9)
+    risky = threshold_for((confidence, outcome), risk=0.3)
+    assert risky.least_coverage is None
+    assert risky.coverage == (confidence >= risky.threshold).double().mean().item()
+    assert repr(risky) == (
+        "Threshold(0.0, risk at most 0.3, 100% of 100 samples answered, level 95%)"
+    )
+    assert "answered, at least 70% of new ones, level 90%)" in repr(covered)
+    assert repr(covered).startswith(f"Threshold({covered.threshold}, ")  # not rounded

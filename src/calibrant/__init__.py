@@ -9,12 +9,16 @@ from .criteria import class_wise as class_wise
 from .criteria import per_class as per_class
 from .criteria import rooted as rooted
 from .criteria import top_label as top_label
+from .evaluation import Bounded as Bounded
 from .evaluation import CalibrationMonitor as CalibrationMonitor
+from .evaluation import CalibrationTest as CalibrationTest
 from .evaluation import CalibrationTests as CalibrationTests
 from .evaluation import Comparison as Comparison
 from .evaluation import Decomposition as Decomposition
+from .evaluation import Difference as Difference
 from .evaluation import Estimate as Estimate
 from .evaluation import Evaluation as Evaluation
+from .evaluation import Parts as Parts
 from .evaluation import Summary as Summary
 from .evaluation import Threshold as Threshold
 from .evaluation import Watched as Watched

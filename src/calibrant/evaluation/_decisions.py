@@ -7,27 +7,40 @@ from torch import Tensor
 
 from .._checks import check_share
 from ._events import Forecasts, events, of_one_argument
+from ._table import counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Threshold:
     """Answer where confidence is at least `threshold`; pass on the rest.
 
-    - `risk`: at most this share of the answers is wrong, with probability `confidence_level`.
-    - `coverage`: this share is answered: of the samples seen when a risk was asked for, and at
-      least, of new samples with probability `confidence_level`, when a coverage was.
-    - `n`: how many samples the promise rests on.
+    - `threshold`: as it is, not rounded.
+    - `risk`: at most this share of the answers is wrong, with probability `level`.
+    - `coverage`: this share of the samples seen is answered.
+    - `least_coverage`: at least this share of new samples is answered, with probability `level`;
+      `None` where a risk was asked for, which promises nothing about that.
+    - `n`: how many samples the promises rest on.
+    - `level`: how often, over samples like these, each of them is kept.
     """
 
     threshold: float
     risk: float
     coverage: float
+    least_coverage: float | None
     n: int
-    confidence_level: float
+    level: float
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> dict[str, float | None]:
         """Plain numbers."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        least = self.least_coverage
+        new = "" if least is None else f", at least {100 * least:.3g}% of new ones"
+        return (
+            f"Threshold({self.threshold}, risk at most {self.risk:.3g}, {100 * self.coverage:.3g}% "
+            f"of {counted(self.n, 'sample')} answered{new}, level {100 * self.level:g}%)"
+        )
 
 
 @of_one_argument
@@ -36,14 +49,14 @@ def threshold_for(
     *,
     risk: float | None = None,
     coverage: float | None = None,
-    confidence_level: float = 0.95,
+    level: float = 0.95,
 ) -> Threshold:
     r"""The confidence from which to answer, with a promise that holds for finite samples.
 
     - `forecasts`: held-out predictions, whose top label is judged, or `(confidence, outcome)`.
     - `risk`: the largest share of wrong answers; gives the lowest threshold that keeps it.
     - `coverage`: the least share to answer; gives the highest threshold that does.
-    - `confidence_level`: how often, over samples like this one, the promise is kept.
+    - `level`: how often, over samples like this one, the promise is kept.
 
     Samples must be drawn independently from where the threshold will be used; nothing else is
     assumed, not even that confidence is any good.
@@ -53,8 +66,8 @@ def threshold_for(
     `risk`" is tested exactly, as Clopper and Pearson do. Tests run from strict to lax and stop
     at the first that fails, from each of the starts $k = n, n/2, n/4, \dots$ that could pass,
     which share the error probability equally: learn then test, by fixed sequences. Where many
-    confidences are tied, the promise also needs risk not to rise with the threshold. Use it as it
-    is: it lies just above a confidence that may not be answered, and rounded it may let that in.
+    confidences are tied, the promise also needs risk not to rise with the threshold. Do not
+    round the threshold: it lies just above a confidence that must be passed on.
 
     *Coverage.* The share below the $r$-th lowest confidence is at most that of the $r$-th
     lowest of $n$ uniform numbers; the largest $r$ is taken that keeps it below
@@ -69,7 +82,7 @@ def threshold_for(
     Angelopoulos et al., "Learn then Test", 2021; Geifman & El-Yaniv, "Selective Classification
     for Deep Neural Networks", NeurIPS 2017; Clopper & Pearson, Biometrika 1934.
     """
-    shares = {"risk": risk, "coverage": coverage, "confidence_level": confidence_level}
+    shares = {"risk": risk, "coverage": coverage, "level": level}
     for name, share in shares.items():
         if share is not None:
             check_share(name, share)
@@ -77,9 +90,9 @@ def threshold_for(
     descending, source = confidence.sort(descending=True, stable=True)
     wrong = 1 - outcome[source]
     if risk is not None and coverage is None:
-        return _for_risk(descending, wrong, risk, confidence_level)
+        return _for_risk(descending, wrong, risk, level)
     if coverage is not None and risk is None:
-        return _for_coverage(descending, wrong, coverage, confidence_level)
+        return _for_coverage(descending, wrong, coverage, level)
     raise ValueError(
         f"threshold_for needs either risk or coverage; got risk={risk}, coverage={coverage}."
     )
@@ -111,7 +124,7 @@ def _for_risk(descending: Tensor, wrong: Tensor, risk: float, level: float) -> T
         )
     # Strictly above the next confidence: the next number up, in the precision of the scores.
     lowest = descending.new_zeros(()) if reached == n else _next_up(descending[reached])
-    return Threshold(lowest.item(), risk, reached / n, n, level)
+    return Threshold(lowest.item(), risk, reached / n, None, n, level)
 
 
 def _for_coverage(descending: Tensor, wrong: Tensor, coverage: float, level: float) -> Threshold:
@@ -127,7 +140,7 @@ def _for_coverage(descending: Tensor, wrong: Tensor, coverage: float, level: flo
     # The sample at the threshold was chosen for its place: let it count as wrong.
     errors = int(wrong[:answered].sum()) + int(rank > 0 and not bool(wrong[answered - 1]))
     bound = float(bdtri(errors, answered, 1 - level)) if errors < answered else 1.0
-    return Threshold(threshold, bound, coverage, n, level)
+    return Threshold(threshold, bound, answered / n, coverage, n, level)
 
 
 def _next_up(x: Tensor) -> Tensor:
