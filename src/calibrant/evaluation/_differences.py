@@ -73,7 +73,7 @@ class Comparison(ByName[Difference]):
     ece        0.1200  0.0500      0.0700  0.0400  0.0900   0.0020
     """
 
-    rows: Mapping[str, Difference]
+    rows: dict[str, Difference]
     n: int
     draws: int
     level: float
