@@ -18,7 +18,6 @@ from torch import Tensor
 
 import calibrant as cal
 from calibrant.cli import _evaluate, main
-from calibrant.cli._limits import parse_limits
 from calibrant.logs import open_log
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +49,10 @@ def test_evaluate_prints_the_evaluation_and_the_tests(
     groups = np.load(file)["region"]
     assert str(cal.evaluate(logits, labels, groups=groups, draws=39)) in out
     tests = cal.calibration_tests(cal.Predictions(logits, labels))
+    assert (
+        "\n\nIs it calibrated? Each p-value is the chance that a calibrated model would look\n"
+        "at least this far off:\n\n"
+    ) in out
     assert re.search(rf"kuiper +{tests.kuiper.statistic:.4f} +< 0\.0001\n", out)
     assert out.startswith("told.npz: logits of 3 classes\n")
     assert max(map(len, out.splitlines())) <= 80
@@ -220,7 +223,8 @@ def test_a_long_file_is_streamed_and_says_so(
     assert main([*asked, "--fail-above", "auroc=0"]) == 2
     err = capsys.readouterr().err
     assert "got 'auroc'. There are " in err
-    assert err.endswith("Of a streamed file no others are known: --no-stream reads it whole.\n")
+    no_others = "Streaming finds no other rows and no intervals: --no-stream reads the file whole."
+    assert err.endswith(f"{no_others}\n")
     assert main([*asked, "--no-stream", "--fail-above", "auroc=0"]) == 1
     assert main([*asked, "--no-stream"]) == 0
     assert "39 draws" in capsys.readouterr().out
@@ -230,43 +234,25 @@ def test_a_long_file_is_streamed_and_says_so(
     assert "streamed" in capsys.readouterr().out
 
 
-def test_a_crossed_limit_is_exit_code_one_and_is_named(
-    told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("rows", "classes", "whole"),
+    [
+        (10_000_000, None, True),
+        (10_000_001, None, False),
+        (5_000_000, 10, True),
+        (50_000, 1_000, True),
+        (50_001, 1_000, False),
+    ],
+)
+def test_what_a_machine_of_some_gigabytes_holds_is_read_whole(
+    rows: int, classes: int | None, whole: bool, events: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, logits, labels = told
-    ece = cal.Summary(3).update(logits, labels).values()["ece"].value
-    asked = ["evaluate", str(file), "--stream", "--fail-above"]
-    assert main([*asked, f"ece={ece + 1e-9}"]) == 0
-    assert capsys.readouterr().err == ""
-    assert main([*asked, "ece=0.01", "--fail-above", "accuracy=1"]) == 1
-    out, err = capsys.readouterr()
-    assert err == f"calibrant: ece is {ece:.4g}, above the limit of 0.01.\n"
-    assert "accuracy" in out
-
-
-@pytest.mark.parametrize("way", [[], ["--stream"]])
-@pytest.mark.parametrize("kind", ["classes", "events"])
-def test_a_limit_of_no_row_is_refused_before_the_work(
-    way: list[str],
-    kind: str,
-    told: tuple[Path, Tensor, Tensor],
-    events: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pair = [str(events), "--confidence", "sure", "--outcome", "right"]
-    asked = ["evaluate", *([str(told[0])] if kind == "classes" else pair), *way]
-    known = (
-        open_log(told[0])
-        if kind == "classes"
-        else open_log(events, confidence="sure", outcome="right")
-    )
-    for work in ("_read", "_streamed"):
-        monkeypatch.setattr(_evaluate, work, lambda *_, **__: pytest.fail("rows were read"))
-    assert main([*asked, "--fail-above", "nope=1"]) == 2
-    rows = capsys.readouterr().err.partition("There are ")[2].partition(". ")[0].strip(".\n")
-    found = known.summary().values() if way else known.evaluate(draws=39)
-    assert rows == ", ".join(found)
+    log = open_log(events, confidence="sure", outcome="right")
+    batch = log.read()
+    log.rows, log.classes = rows, classes
+    monkeypatch.setattr(log, "batches", lambda **_: iter([batch]))
+    assert (_evaluate._read(log, at_any_length=False) is not None) is whole
+    assert _evaluate._read(log, at_any_length=True) is not None
 
 
 def test_a_streamed_file_has_no_intervals_to_ask_about(
@@ -288,12 +274,6 @@ def test_a_defect_is_no_crossed_limit(
     out, err = capsys.readouterr()
     assert err.endswith("IndexError: list index out of range\n")
     assert out == ""
-
-
-@pytest.mark.parametrize("text", ["ece", "ece=", "=0.1", "ece=high", "ece=nan"])
-def test_a_limit_must_be_a_row_and_a_number(text: str) -> None:
-    with pytest.raises(ValueError, match=r"--fail-above must be like ece=0\.05; got"):
-        parse_limits([text])
 
 
 @pytest.mark.parametrize(
@@ -364,7 +344,10 @@ def test_weights_leave_no_tests_and_a_long_weighted_file_asks(
     asked = ["evaluate", str(told[0]), "--weights", "w", "--draws", "39"]
     assert main(asked) == 0
     said = capsys.readouterr().out
-    assert "No tests: they are for rows that count alike. Intervals count the weights" in said
+    assert (
+        "No tests: they need equally weighted rows. Use the interval of ks_error instead: if it "
+        "begins above zero, the model is probably not calibrated."
+    ) in " ".join(said.split())
     assert max(map(len, said.splitlines())) <= 80
     monkeypatch.setattr(_evaluate, "MOST_ROWS", 50)
     assert main(asked) == 2

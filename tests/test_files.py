@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import calibrant as cal
-from calibrant.logs import PredictionLog, _log, open_log
+from calibrant.logs import PredictionLog, _grouped, _log, open_log
 from calibrant.logs._columns import choose
 
 pa, parquet, feather = map(import_module, ("pyarrow", "pyarrow.parquet", "pyarrow.feather"))
@@ -585,7 +585,7 @@ def test_a_column_must_be_named(role: str, name: Any, tmp_path: Path) -> None:
 
 
 def test_too_many_groups_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_log, "_MOST_GROUPS", 5)
+    monkeypatch.setattr(_grouped, "_MOST_GROUPS", 5)
     groups, n = np.arange(6), 6
     np.savez(tmp_path / "log.npz", confidence=np.full(n, 0.5), correct=groups % 2, g=groups)
     with pytest.raises(ValueError, match=r"at most 5 groups"):

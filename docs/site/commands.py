@@ -13,7 +13,8 @@ HEAD = """# Command line
 
     pip install 'calibrant[cli]'
 
-Exit codes: 0, it ran; 1, it ran and found what it was asked to look for (`--fail-above`, an alarm);
+Exit codes: 0, it ran; 1, it ran and found what it was asked to look for (`--fail-above`,
+`--fail-below`, an alarm);
 2, bad input, with one sentence on the standard error; 3, a defect of calibrant, with its traceback.
 `--json` prints the result as JSON. Nothing but the result goes to the standard output, and progress
 is shown on terminals only. Completion for your shell: `calibrant --install-completion`.

@@ -1,6 +1,7 @@
-"""Limits that a pipeline sets: `--fail-above ece=0.05`."""
+"""Limits that a pipeline sets: `--fail-above ece.low=0.05`, `--fail-below accuracy=0.9`."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import isnan
 
 import torch
@@ -13,13 +14,37 @@ from ..logs import Batch
 # A level of intervals that nobody reads.
 _ANY = 0.5
 
+_ABOVE, _BELOW = "--fail-above", "--fail-below"
+_ENDS = ("low", "high")
 
-def parse_limits(given: Sequence[str]) -> dict[str, float]:
-    """Each limit by the name of its row.
 
-    >>> parse_limits(["ece=0.05", "nll=1"])
-    {'ece': 0.05, 'nll': 1.0}
+@dataclass(frozen=True)
+class Limits:
+    """What rows must not be above, and what they must not be below, by their names."""
+
+    above: Mapping[str, float]
+    below: Mapping[str, float]
+
+    def __bool__(self) -> bool:
+        return bool(self.above or self.below)
+
+    @property
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Each option with a name it was given."""
+        for option, limits in ((_ABOVE, self.above), (_BELOW, self.below)):
+            yield from ((option, name) for name in limits)
+
+
+def parse_limits(above: Sequence[str], below: Sequence[str] = ()) -> Limits:
+    """Limits as they were typed.
+
+    >>> parse_limits(["ece.low=0.05", "nll=1"], ["accuracy=0.9"])
+    Limits(above={'ece.low': 0.05, 'nll': 1.0}, below={'accuracy': 0.9})
     """
+    return Limits(_parsed(_ABOVE, "ece=0.05", above), _parsed(_BELOW, "accuracy=0.9", below))
+
+
+def _parsed(option: str, example: str, given: Sequence[str]) -> dict[str, float]:
     limits = {}
     for text in given:
         name, equals, number = text.partition("=")
@@ -28,7 +53,7 @@ def parse_limits(given: Sequence[str]) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not name or not equals or isnan(limits[name]):
-            raise ValueError(f"--fail-above must be like ece=0.05; got {text!r}.")
+            raise ValueError(f"{option} must be like {example}; got {text!r}.")
     return limits
 
 
@@ -53,28 +78,55 @@ def rows_to_come(classes: int | None, *, streamed: bool = False) -> list[str]:
     return list(summary.values())
 
 
-def check_limits(limits: Iterable[str], rows: Collection[str], missing: str = "") -> None:
-    """Every limit must be that of a row.
+def check_limits(
+    limits: Limits, rows: Collection[str], missing: str = "", *, intervals: bool = False
+) -> None:
+    """Every limit must be that of a row, or of an end of its interval.
 
-    - `missing`: why one may not be there.
+    - `missing`: why one may not be there. `intervals`: whether rows have any.
     """
-    unknown = [name for name in limits if name not in rows]
-    if unknown:
+    for option, name in limits.named:
+        row, _, end = name.rpartition(".")
+        is_end = row in rows and end in _ENDS
+        if name in rows or (intervals and is_end):
+            continue
+        if is_end:
+            raise ValueError(
+                f"{option} must name a row alone where there are no intervals; got {name!r}."
+                f"{missing or f' Set a limit on {row}.'}"
+            )
         raise ValueError(
-            f"--fail-above must name a row of the table; got {unknown[0]!r}. "
-            f"There are {', '.join(rows) or 'none'}.{missing or did_you_mean(unknown[0], rows)}"
+            f"{option} must name a row of the table; got {name!r}. There are "
+            f"{', '.join(rows) or 'none'}.{missing or did_you_mean(name, rows)}"
         )
 
 
-def crossed(limits: Mapping[str, float], values: Mapping[str, float]) -> list[str]:
-    """A sentence for each row above its limit; one that is not a number is above any.
+def with_ends(rows: Mapping[str, tuple[float, float, float]]) -> dict[str, float]:
+    """What limits may be set on, of the value of each row and the two ends of its interval.
 
-    >>> crossed({"ece": 0.05}, {"ece": 0.0712})
+    >>> with_ends({"ece": (0.07, 0.04, 0.09)})
+    {'ece': 0.07, 'ece.low': 0.04, 'ece.high': 0.09}
+    """
+    names = ("", *(f".{end}" for end in _ENDS))
+    return {
+        f"{row}{name}": number
+        for row, numbers in rows.items()
+        for name, number in zip(names, numbers, strict=True)
+    }
+
+
+def crossed(limits: Limits, values: Mapping[str, float]) -> list[str]:
+    """A sentence for each limit that is crossed, as what is not a number crosses any.
+
+    >>> crossed(parse_limits(["ece=0.05"], ["accuracy=0.9"]), {"ece": 0.0712, "accuracy": 0.95})
     ['ece is 0.0712, above the limit of 0.05.']
     """
-    check_limits(limits, values)
     return [
         f"{name} is {values[name]:.4g}, above the limit of {limit:g}."
-        for name, limit in limits.items()
+        for name, limit in limits.above.items()
         if not values[name] <= limit
+    ] + [
+        f"{name} is {values[name]:.4g}, below the limit of {limit:g}."
+        for name, limit in limits.below.items()
+        if not values[name] >= limit
     ]

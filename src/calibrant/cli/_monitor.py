@@ -65,7 +65,7 @@ def monitor(
     labels: options.Labels = None,
     confidence: options.Confidence = None,
     outcome: options.Outcome = None,
-    form: Annotated[Format, typer.Option("--format", help="Of the result.")] = Format.table,
+    form: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.table,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
 ) -> int:
     """Watch calibration over time; exit with 1 if it has drifted.

@@ -26,9 +26,14 @@ def path(text: str) -> Path:
 File = Annotated[Path, typer.Argument(metavar="FILE", help=FORMATS, parser=path)]
 Logits = Annotated[
     list[str] | None,
-    column("Logits, or the stem of numbered columns. Repeat to name one per class."),
+    column("Column of logits, or the stem of numbered columns; repeat to name one per class."),
 ]
-Probabilities = Annotated[list[str] | None, column("The same, normalised.")]
+Probabilities = Annotated[
+    list[str] | None,
+    column(
+        "Column of probabilities, or the stem of numbered columns; repeat to name one per class."
+    ),
+]
 Labels = Annotated[str | None, column("Indices of the true classes.")]
 Confidence = Annotated[str | None, column("How sure, from 0 to 1.")]
 Outcome = Annotated[str | None, column("Whether it was right, 0 or 1.")]
@@ -38,19 +43,25 @@ Draws = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Resamples behind the intervals; by default 1000, to compare models "
-        "fewer above 20,000 rows.",
+        help="Resamples behind the intervals; by default 1000, unless the result says otherwise.",
     ),
 ]
-Level = Annotated[
-    float, typer.Option(metavar="X", help="Of the intervals: how often they hold the truth.")
-]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of the resamples.")]
+Level = Annotated[float, typer.Option(metavar="X", help="Confidence level of the intervals.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random resampling.")]
+
+
+OR_AN_END = ", or an end of its interval (ROW.low, ROW.high),"
+"""What a limit may be set on as well, where rows have intervals."""
 
 
 def fail_above(what: str) -> Any:
     """The option that makes an exit code of a limit."""
     return typer.Option(metavar="ROW=LIMIT", help=f"Exit with 1 if {what} is above its limit.")
+
+
+def fail_below(what: str) -> Any:
+    """The same for what must not fall, such as the accuracy."""
+    return typer.Option(metavar="ROW=LIMIT", help=f"Exit with 1 if {what} is below its limit.")
 
 
 def one_or_more(names: list[str] | None) -> str | list[str] | None:

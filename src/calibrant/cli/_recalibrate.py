@@ -11,7 +11,7 @@ from torch import Tensor
 from .._json import as_json
 from ..recalibration import RECALIBRATORS, FitReport, Recalibrator
 from . import _options as options
-from ._limits import crossed, parse_limits
+from ._limits import Limits, check_limits, crossed, parse_limits
 from ._named import check_named
 from ._output import check_apart, check_writable, write
 from ._progress import reading, working
@@ -81,7 +81,7 @@ def recalibrate(
     in Python.
     """
     limits = parse_limits(fail_above or [])
-    crossed(limits, dict.fromkeys(_JUDGED, 0.0) if folds else {})
+    check_limits(limits, _JUDGED if folds else ())
     check_writable(out)
     check_apart(out, file)
     if out.suffix != ".safetensors":
@@ -125,13 +125,13 @@ def _made(name: str) -> Recalibrator:
     return RECALIBRATORS[name]()
 
 
-def _broken(limits: dict[str, float], report: FitReport) -> list[str]:
+def _broken(limits: Limits, report: FitReport) -> list[str]:
     """A sentence for each limit that is not kept; none is where a fold could not be fitted."""
     if report.nll_after is None or report.ece_after is None:
         return [
             f"{name} must be at most {limit:g} on held-out folds; it is not known, since one of "
             "them could not be fitted, for the reason given."
-            for name, limit in limits.items()
+            for name, limit in limits.above.items()
         ]
     return crossed(limits, dict(zip(_JUDGED, (report.nll_after, report.ece_after), strict=True)))
 

@@ -69,7 +69,7 @@ def report(
         typer.Option(metavar="NAMES", help="A file with one name per line, or cat,dog,..."),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Of the page.")] = None,
-    bins: Annotated[int, typer.Option(metavar="N", help="Of equal width.")] = 15,
+    bins: Annotated[int, typer.Option(metavar="N", help="Number of bins, of equal width.")] = 15,
     draws: Draws = None,
     level: Level = 0.95,
     seed: Seed = 0,

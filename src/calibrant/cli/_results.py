@@ -6,11 +6,15 @@ from typing import Any, TypeAlias
 
 from ..evaluation import CalibrationTests, Evaluation, Summary
 from ..evaluation import _table as table
+from ._limits import with_ends
 from ._output import wrapped
 
 Render: TypeAlias = Callable[[list[str], list[list[str]]], str]
 
-_QUESTION = "Is it calibrated? A p-value is how often a calibrated model looks as far off:"
+_QUESTION = (
+    "Is it calibrated? Each p-value is the chance that a calibrated model would look at least "
+    "this far off:"
+)
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,9 @@ class Resampled:
 
     @property
     def values(self) -> dict[str, float]:
-        """Every number by the name of its row."""
-        return {name: row.value for name, row in self.evaluation.rows.items()}
+        """Every number by the name of its row, and the ends of its interval."""
+        rows = self.evaluation.rows.items()
+        return with_ends({name: (row.value, row.low, row.high) for name, row in rows})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers."""
@@ -36,16 +41,17 @@ class Resampled:
     def parts(self, *, markdown: bool) -> list[str]:
         """Paragraphs and tables."""
         found = self.evaluation.to_markdown() if markdown else str(self.evaluation)
+        said = f"No tests: {self.tests}" if isinstance(self.tests, str) else _QUESTION
+        said = said if markdown else wrapped(said)
         if isinstance(self.tests, str):
-            reason = f"No tests: {self.tests}"
-            return [found, reason if markdown else wrapped(reason)]
+            return [found, said]
         body = [
             [name, table.number(test["statistic"]), table.p_value(test["p_value"])]
             for name, test in self.tests.to_dict().items()
             if isinstance(test, dict)
         ]
         render: Render = table.markdown if markdown else table.plain
-        return [found, _QUESTION, render(["test", "statistic", "p-value"], body)]
+        return [found, said, render(["test", "statistic", "p-value"], body)]
 
 
 @dataclass(frozen=True)

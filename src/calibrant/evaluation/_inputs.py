@@ -282,14 +282,18 @@ def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str,
     """The samples of each group, some of which count, by its name, in the order of the names."""
     names = names_of_groups(groups, n)
     try:
-        different = np.unique(names)
+        different, place = np.unique(names, return_inverse=True)
     except TypeError as wrong:  # what cannot be put in order
         raise TypeError(_neither(map(type, names), _SPELL)) from wrong
-    found = {str(name): np.flatnonzero(names == name) for name in different}
+    ends = np.bincount(place).cumsum()[:-1]
+    each = np.split(place.argsort(kind="stable"), ends)
+    # Of no samples there is one part, which is empty, and no name.
+    found = {str(name): own for name, own in zip(different, each, strict=False)}
+    counts = None if weights is None else weights.cpu().numpy() > 0
     for name, own in found.items():
         check_enough(len(own), f" in every group, also in {name!r}")
-        if weights is not None:
-            counting = int((weights.cpu()[torch.from_numpy(own)] > 0).sum())
+        if counts is not None:
+            counting = int(counts[own].sum())
             if not counting:
                 raise ValueError(
                     f"weights must not all be zero in any group; they are in {name!r}. Leave it "

@@ -10,6 +10,7 @@ from torch import Tensor
 from ..evaluation import Evaluation, Summary
 from ._batch import Batch, joined
 from ._columns import Columns
+from ._grouped import Grouped
 from ._table import Block, Table
 from ._values import Checked
 
@@ -18,8 +19,6 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 # Numbers in a batch, whatever the classes: summarising one takes some tens of megabytes.
 _NUMBERS = 2**18
-# Groups of which a summary each is kept.
-_MOST_GROUPS = 1000
 
 
 class PredictionLog:
@@ -134,19 +133,11 @@ class PredictionLog:
         self._refuse_weights()
         if self.columns.groups is None:
             raise ValueError("summaries are of groups; name a column: open_log(path, groups=...).")
-        found: dict[str, Summary] = {}
+        where = f"column {self.columns.groups!r} of {self.path.name}"
+        grouped = Grouped(self.classes, bins, _NUMBERS, where)
         for batch in self.batches(progress=progress):
-            names = [] if batch.groups is None else sorted(set(batch.groups.tolist()))
-            for name in names:
-                if name not in found and len(found) == _MOST_GROUPS:
-                    raise ValueError(
-                        f"column {self.columns.groups!r} of {self.path.name} must name at most "
-                        f"{_MOST_GROUPS:,} groups; got more. Choose a coarser grouping."
-                    )
-                own = torch.from_numpy(batch.groups == name)
-                one = found.setdefault(name, Summary(self.classes, bins=bins))
-                batch.part(own).add_to(one)
-        return {name: found[name] for name in sorted(found)}
+            grouped.add(batch)
+        return grouped.summaries()
 
     def _refuse_weights(self) -> None:
         if self.columns.weights is not None:
