@@ -76,8 +76,12 @@ def world(name: str, n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def truths(name: str, rng: torch.Generator) -> dict[str, float]:
-    """Every row on the population, outcomes replaced by their chances."""
-    logits, chances = world(name, POPULATION, rng)
+    """Every row on the population."""
+    return without_noise(*world(name, POPULATION, rng))
+
+
+def without_noise(logits: Tensor, chances: Tensor) -> dict[str, float]:
+    """Every row of what a model reports, outcomes replaced by their chances."""
     classes = logits.shape[1]
     probs = logits.softmax(dim=1)
     predicted = logits.argmax(dim=1)
@@ -116,6 +120,7 @@ def truths(name: str, rng: torch.Generator) -> dict[str, float]:
         ).sum(),
         "avu": torch.where(certain, hit, 1 - hit).mean(),
         "mean_entropy": entropy.mean(),
+        "ece, 50 bins": ece(confidence, hit, bins=50),
     }
     return {name: value.item() for name, value in found.items()}
 

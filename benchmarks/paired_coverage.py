@@ -4,7 +4,7 @@ Two models judge the samples of a world of ten classes: each sees the true logit
 of its own and reports them times a temperature. The true difference comes from a population in
 which every outcome is replaced by its chance.
 
-    python benchmarks/paired_coverage.py --processes 16   # a minute or two on 16 cores
+    python benchmarks/paired_coverage.py --repetitions 200   # twenty minutes on two cores
 """
 
 import argparse
@@ -14,24 +14,18 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from interval_coverage import CLASSES, LEVEL, SPREAD
+from interval_coverage import CLASSES, LEVEL, SPREAD, without_noise
 from record import RESULTS, circumstances, number, write
 from torch import Tensor
 
-from calibrant import MEASURES, Measure, ece, esd_naive, ks_error
 from calibrant.evaluation import compare
 from calibrant.evaluation._differences import Difference
+from calibrant.evaluation._named import FAST, named
 
 POPULATION, DRAWS = 1_000_000, 500
 WORLDS = ((1.0, 1.0), (1.1, 1.0), (1.5, 1.0), (1.5, 1.3), (1.5, 1.5), (2.0, 1.5))
 NOISE = 0.5
-CRITERIA = {name: MEASURES[name] for name in ("ece", "debiased_ece", "ks_error", "esd")}
-TRUTHS: dict[str, Measure] = {
-    "ece": ece,
-    "debiased_ece": partial(ece, norm=2, binning="mass"),
-    "ks_error": ks_error,
-    "esd": esd_naive,
-}
+CRITERIA = {name: named(name) for name in FAST} | {"ece, 50 bins": named("ece", 50)}
 
 
 def world(
@@ -51,12 +45,8 @@ def world(
 def truths(temperatures: tuple[float, float], rng: torch.Generator) -> dict[str, float]:
     """First less second on the population."""
     models, chances = world(temperatures, POPULATION, rng)
-    values = []
-    for logits in models:
-        confidence, predicted = logits.softmax(dim=1).max(dim=1)
-        hit = chances.gather(1, predicted[:, None])[:, 0]
-        values.append({name: measure(confidence, hit) for name, measure in TRUTHS.items()})
-    return {name: (values[0][name] - values[1][name]).item() for name in TRUTHS}
+    first, second = (without_noise(logits, chances) for logits in models)
+    return {name: first[name] - second[name] for name in CRITERIA}
 
 
 def repetitions(

@@ -12,13 +12,26 @@ from scipy import stats  # type: ignore[import-untyped]
 from torch import Tensor
 from torch.testing import assert_close
 
-from calibrant import CRITERIA, Criterion, Predictions, Score, ece, mmce, nll, top_label
-from calibrant.evaluation import _crowds, _lots
+from calibrant import (
+    CRITERIA,
+    Criterion,
+    Measure,
+    Predictions,
+    Score,
+    ece,
+    mmce,
+    nll,
+    smooth_ece,
+    top_label,
+)
+from calibrant.evaluation import _crowds, _lots, compare_events, evaluate
 from calibrant.evaluation._comparison import COMPARED, compare
 from calibrant.evaluation._differences import Difference
+from calibrant.evaluation._how_often import draws_for
 from calibrant.evaluation._interval import p_value_of
-from calibrant.evaluation._judged import OF_GAPS, judged
+from calibrant.evaluation._judged import judged
 from calibrant.evaluation._lots import Lots
+from calibrant.evaluation._named import BY_CLASS, OF_EVENTS, named
 from calibrant.evaluation._paired import Ray, paired_interval
 from calibrant.evaluation._seeds import cohens_d, mean_and_sem, within_subject_sem
 from calibrant.evaluation._together import _difference, _drawn
@@ -33,7 +46,7 @@ def world(n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
 def test_agrees_with_the_bootstrap_written_slowly(rng: torch.Generator) -> None:
     logits, labels = world(60, rng)
     other = logits + torch.randn(60, 4, generator=rng, dtype=torch.float64)
-    criteria: dict[str, Criterion] = {"nll": nll, "mmce": top_label(mmce)}
+    criteria: dict[str, Criterion] = {"nll": nll, "narrow": top_label(partial(mmce, bandwidth=0.2))}
     found = compare(logits, other, labels, criteria=criteria, draws=50, level=0.9, seed=3)
     counts = torch.cat(list(multinomial_weights(torch.ones(60, dtype=torch.float64), 50, 3)))
     for name, criterion in criteria.items():
@@ -521,7 +534,8 @@ def test_a_p_value_at_the_level_is_no_more_than_its_complement() -> None:
 
 
 # Whatever is drawn together where samples are many.
-TOGETHER = {name: CRITERIA[name] for name in (*COMPARED, *OF_GAPS, "focal", "mmce", "smooth_ece")}
+_TOGETHER = (*COMPARED, "mce", "label_binned_ece", "debiased_ece", "focal", "mmce", "smooth_ece")
+TOGETHER = {name: CRITERIA[name] for name in _TOGETHER}
 
 
 @pytest.fixture
@@ -544,10 +558,10 @@ def resamples(
     """Of both models, by lots or by samples one by one."""
     ones = torch.ones(len(labels), dtype=torch.float64)
     lots = Lots.of(ones) if many else None
-    one, other = (judged(Predictions(z, labels), criteria, ones, lots) for z in models)
+    one, other = (judged(Predictions(z, labels), criteria, ones, lots, 0) for z in models)
     pairs = {name: (one[name], other[name]) for name in criteria}
     for pair in pairs.values():
-        assert all((each.resampled.crowds is not None) == many for each in pair)
+        assert all((each.crowds is not None) == many for each in pair)
     return _drawn(pairs, ones, lots, 100 if "smooth_ece" in criteria else 800, int(many))
 
 
@@ -651,8 +665,8 @@ def test_a_mean_that_looks_at_the_whole_batch_is_drawn_sample_by_sample(
         return (loss - loss.mean()).square()
 
     criteria: dict[str, Criterion] = {"centred": Score(squares)}
-    of_model = judged(Predictions(logits, labels), criteria, ones, Lots.of(ones))
-    assert of_model["centred"].resampled.crowds is None
+    of_model = judged(Predictions(logits, labels), criteria, ones, Lots.of(ones), 0)
+    assert of_model["centred"].crowds is None
 
 
 def test_losses_of_many_samples_that_are_both_infinite_do_not_differ(
@@ -666,3 +680,168 @@ def test_losses_of_many_samples_that_are_both_infinite_do_not_differ(
     assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
     worse = compare(ruled_out, logits, labels, criteria=only, draws=99)["nll"]
     assert worse.low == worse.difference == worse.high == torch.inf
+
+
+def test_models_of_many_samples_are_compared_by_fewer_resamples() -> None:
+    slow = ["nll", "dece"]  # unless all are drawn together
+    assert [draws_for(n, slow) for n in (100, 20_000, 50_000, 10**7)] == [1000, 1000, 400, 100]
+    assert draws_for(10**7, ["nll", "ece"]) == draws_for(10**7) == 1000
+    assert draws_for(10**7, slow, 5000) == 5000  # or it was asked for
+    assert [draws_for(10**7, slow, level=level) for level in (0.99, 0.999)] == [199, 1999]
+
+
+@pytest.mark.parametrize("name", OF_EVENTS)
+def test_every_interval_depends_on_the_seed(name: str, rng: torch.Generator) -> None:
+    first, second, labels = two_models(300, rng)
+    found = [
+        compare(first, second, labels, criteria={name: named(name)}, draws=60, seed=seed)[name]
+        for seed in (0, 1)
+    ]
+    assert found[0].difference == found[1].difference
+    assert found[0].low != found[1].low or found[0].high != found[1].high
+
+
+def test_the_interval_of_a_row_by_class_holds_what_both_intervals_of_half_the_errors_hold(
+    rng: torch.Generator,
+) -> None:
+    first, second, labels = two_models(400, rng)
+    criteria = {name: CRITERIA[name] for name in BY_CLASS}
+    found = compare(first, second, labels, criteria=criteria, draws=100, level=0.9, seed=3)
+    one, other = (evaluate(z, labels, draws=100, level=0.95, seed=3) for z in (first, second))
+    for name, row in found.items():
+        assert row.low == pytest.approx(one[name].low - other[name].high)
+        assert row.high == pytest.approx(one[name].high - other[name].low)
+
+
+@pytest.mark.parametrize("factors", [(1.0, 1.0), (1.5, 1.0)], ids=str)
+def test_rows_by_class_and_of_many_bins_hold_the_true_difference(
+    factors: tuple[float, float],
+) -> None:
+    """The basic bootstrap misses it, since noise adds more to the better calibrated of the two."""
+    many = partial(ece, bins=50)
+    criteria: dict[str, Criterion] = {
+        **{name: CRITERIA[name] for name in ("class_wise_ece", "per_class_ece", "smooth_ece")},
+        "many": top_label(many),
+        "mass": named("ece_mass"),
+    }
+    chances = 1.5 * torch.randn(200_000, 4, generator=torch.Generator().manual_seed(9)).double()
+    truths = [_without_noise(chances, factor, many) for factor in factors]
+    missed = dict.fromkeys(criteria, 0)
+    for trial in range(trials := 25):
+        logits, labels = world(300, torch.Generator().manual_seed(trial))
+        first, second = (factor * logits for factor in factors)
+        found = compare(first, second, labels, criteria=criteria, draws=79, seed=trial)
+        for name, row in found.items():
+            missed[name] += not row.low <= truths[0][name] - truths[1][name] <= row.high
+    assert max(missed.values()) <= 0.05 * trials + 4 * (0.05 * 0.95 * trials) ** 0.5, missed
+
+
+def _without_noise(logits: Tensor, factor: float, many: Measure) -> dict[str, float]:
+    """Of predictions whose every outcome is replaced by its chance."""
+    chances, probs = logits.softmax(dim=1), (factor * logits).softmax(dim=1)
+    confidence, said = probs.max(dim=1)
+    hit = chances.gather(1, said[:, None])[:, 0]
+    per_class = (
+        (said == k).double().mean() * ece(confidence[said == k], hit[said == k]) for k in range(4)
+    )
+    return {
+        "class_wise_ece": sum(ece(probs[:, k], chances[:, k]).item() for k in range(4)) / 4,
+        "per_class_ece": sum(each.item() for each in per_class),
+        "smooth_ece": smooth_ece(confidence, hit).item(),
+        "many": many(confidence, hit).item(),
+        "mass": ece(confidence, hit, binning="mass").item(),
+    }
+
+
+def test_weights_count_samples_as_often(rng: torch.Generator) -> None:
+    first, second, labels = two_models(120, rng)
+    weights = torch.randint(0, 3, (120,), generator=rng)
+    rows = torch.arange(120).repeat_interleave(weights)
+    criteria = COMPARED | {name: CRITERIA[name] for name in BY_CLASS}
+    weighed = compare(first, second, labels, criteria=criteria, weights=weights, draws=79)
+    repeated = compare(first[rows], second[rows], labels[rows], criteria=criteria, draws=79)
+    assert weighed.n == 120
+    for name, row in weighed.items():
+        if name != "esd":  # whose triples are of distinct samples
+            assert row.first == pytest.approx(repeated[name].first, rel=1e-6), name
+            assert row.second == pytest.approx(repeated[name].second, rel=1e-6), name
+    counting = weights > 0
+    one, other, own = (x[counting] for x in (first, second, labels))
+    among = compare(one, other, own, criteria=criteria, weights=weights[counting], draws=79)
+    assert weighed.rows == among.rows
+    with pytest.raises(ValueError, match="must not all be zero"):
+        compare(first, second, labels, weights=torch.zeros(120))
+    with pytest.raises(ValueError, match="at least 3 samples that count; got 2"):
+        compare(first, second, labels, weights=torch.arange(120) < 2)
+
+
+def test_events_are_compared_as_the_tables_behind_them(rng: torch.Generator) -> None:
+    first, second, labels = two_models(200, rng)
+    weights = torch.rand(200, generator=rng)
+    events = []
+    for logits in (first, second):
+        sure, said = logits.softmax(dim=1).max(dim=1)
+        events.append((sure.numpy(), (said == labels).numpy()))
+    names = [name for name in OF_EVENTS if name not in ("nll", "brier")]
+    found = compare_events(*events, criteria=names, weights=weights, bins=7, draws=60, seed=2)
+    criteria = {name: named(name, 7) for name in names}
+    told = compare(first, second, labels, criteria=criteria, weights=weights, draws=60, seed=2)
+    for name, row in found.items():
+        assert vars(row) == pytest.approx(vars(told[name]), rel=1e-6, abs=1e-12), name
+
+
+def test_events_that_cannot_be_compared_are_refused(unchecked_types: None) -> None:
+    sure, right = np.linspace(0.1, 0.9, 9), np.arange(9) % 2
+    with pytest.raises(ValueError, match=r"the same samples; got 9 and 8 events"):
+        compare_events((sure, right), (sure[:8], right[:8]))
+    with pytest.raises(TypeError, match=r"second must be a pair .* got ndarray\. .* call compare"):
+        compare_events((sure, right), sure)  # type: ignore[arg-type]
+    for names in (["class_wise_ece"], "ece"):
+        with pytest.raises(ValueError, match=r"criteria must be a list of names, each one of acc"):
+            compare_events((sure, right), (sure, right), criteria=names)
+
+
+def test_a_criterion_of_tiny_numbers_that_leaves_weights_aside_is_refused(
+    rng: torch.Generator,
+) -> None:
+    logits, labels = world(200, rng)
+
+    def aside(predictions: Predictions) -> Tensor:
+        return 1e-7 * ece(predictions.confidence, predictions.correct)
+
+    with pytest.raises(ValueError, match=r"criteria must count each sample by its weight; 'tiny'"):
+        compare(logits, 1.001 * logits, labels, criteria={"tiny": aside})
+
+
+def test_a_criterion_of_ones_own_counts_weights_once(rng: torch.Generator) -> None:
+    first, second, labels = two_models(150, rng)
+    weights = torch.rand(150, generator=rng, dtype=torch.float64)
+
+    def own(predictions: Predictions) -> Tensor:
+        return nll(predictions)
+
+    criteria: dict[str, Criterion] = {"own": own, "nll": nll}
+    found = compare(first, second, labels, criteria=criteria, weights=weights, draws=60)
+    drawn = torch.cat(list(multinomial_weights(weights, 60, 0)))
+    losses = [nll.per_sample(Predictions(z, labels)) for z in (first, second)]
+    apart = (drawn @ (losses[0] - losses[1])) / drawn.sum(dim=1)
+    delta = (weights @ (losses[0] - losses[1])) / weights.sum()
+    low, high = (2 * delta - q for q in np.quantile(apart, [0.975, 0.025], method="weibull"))
+    for row in found.rows.values():
+        assert (row.low, row.high) == pytest.approx((low.item(), high.item()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=str)
+def test_two_calibrated_models_of_which_one_is_never_wrong_do_not_differ(dtype: type) -> None:
+    """Both errors are truly zero; the last digit of a sum is no difference."""
+    draw = np.random.default_rng(0)
+    chance = draw.uniform(0.5, 1, 1000)
+    labels = (draw.random(1000) < chance).astype(int)
+    first, second = (
+        torch.from_numpy(np.stack([1 - q, q], axis=1).astype(dtype)) for q in (1.0 * labels, chance)
+    )
+    criteria = {name: CRITERIA[name] for name in ("ece", "debiased_ece", "ks_error", "mmce")}
+    found = compare(first, second, labels, criteria=criteria, probabilities=True)
+    for name, row in found.items():
+        assert row.p_value > 0.05, name
+        assert row.low <= 0 <= row.high, name

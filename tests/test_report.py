@@ -22,7 +22,7 @@ from calibrant.evaluation import _crowds, _lots
 from calibrant.evaluation._inputs import members
 from calibrant.report import Report, _page, _repair, _rows, _write, write_report
 from calibrant.report._account import account_of
-from calibrant.report._against import Kept, against_first, draws_for
+from calibrant.report._against import Kept, against_first
 from calibrant.report._bins import clopper_pearson, reliability_bins
 from calibrant.report._classes import class_rows
 from calibrant.report._curves import cumulative, risk_coverage
@@ -391,14 +391,6 @@ def test_large_tables_are_fitted_on_some_rows_only(monkeypatch: pytest.MonkeyPat
     found = repair(told("m", (3 * drawn()[0], drawn()[1])), {}, QUICK)
     assert isinstance(found, Repair)
     assert found.fitted_to == 100
-
-
-def test_models_of_many_samples_are_compared_by_fewer_resamples() -> None:
-    slow = ["nll", "dece"]  # unless all are drawn together
-    assert [draws_for(n, slow) for n in (100, 20_000, 50_000, 10**7)] == [1000, 1000, 400, 100]
-    assert draws_for(10**7, ["nll", "ece"]) == draws_for(10**7) == 1000
-    assert draws_for(10**7, slow, 5000) == 5000  # or it was asked for
-    assert [draws_for(10**7, slow, level=level) for level in (0.99, 0.999)] == [199, 1999]
 
 
 def test_a_level_that_takes_many_draws_is_given_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from .evaluation import Watched as Watched
 from .evaluation import calibration_tests as calibration_tests
 from .evaluation import cohens_d as cohens_d
 from .evaluation import compare as compare
+from .evaluation import compare_events as compare_events
 from .evaluation import decompose as decompose
 from .evaluation import evaluate as evaluate
 from .evaluation import evaluate_events as evaluate_events

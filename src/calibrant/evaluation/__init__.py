@@ -1,6 +1,7 @@
 """Measuring predictions: every number with an interval, tests, comparisons, decisions."""
 
 from ._cells import Bounded as Bounded
+from ._compare_events import compare_events as compare_events
 from ._comparison import compare as compare
 from ._conformal import prediction_sets as prediction_sets
 from ._decisions import Threshold as Threshold

@@ -7,15 +7,17 @@ import torch
 from numpy import ndarray
 from torch import Tensor
 
-from .._checks import check_callable
+from .._checks import check_callable, check_weights
 from ..criteria import Criterion
 from ..measures import MEASURES
+from ..measures._binned import as_counts
 from ..measures._precision import widened
 from ..predictions import Predictions
 from ..scores import SCORES
 from . import _inputs as inputs
 from ._as_predictions import as_predictions
 from ._differences import Comparison
+from ._inputs import Numbers
 from ._judged import judged
 from ._lots import Lots
 from ._together import differences
@@ -35,6 +37,7 @@ def compare(
     *,
     criteria: Mapping[str, Criterion] = COMPARED,
     probabilities: bool = False,
+    weights: Numbers | None = None,
     draws: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -50,9 +53,16 @@ def compare(
       so that the two never contradict each other; no smaller than $2 / (1 + \mathrm{draws})$, and
       draws that could not tell the level are refused.
 
-    Errors made of gaps (`ece`, `mce`, `label_binned_ece`, `debiased_ece`, `ks_error`, `esd`) are
-    biased or skewed by an amount that depends on the truth, so for them the truth of one model is
-    moved along the ray of docs/decisions/intervals.md until $\Delta$ is a surprise.
+    That is right where bias is small beside spread, as it is for scores. Errors of calibration are
+    biased or skewed by an amount that depends on the truth, so for all that `evaluate` has, in any
+    number of bins (`ece`, `mce`, `label_binned_ece`, `debiased_ece`, `sweep_ece`, `smooth_ece`,
+    `ks_error`, `esd`, `mmce`), the truth of one model is moved along the ray of
+    docs/decisions/intervals.md until $\Delta$ is a surprise. Near calibration such an interval is
+    wide even for two models that are nearly one. For rows by class (`class_wise_ece`,
+    `marginal_ece`, `per_class_ece`) it holds the differences of whatever the intervals of the two
+    models hold, each of half the errors; what is hard for both does not cancel there, nor all of
+    it for `mce`. Any other criterion gets the basic bootstrap, also one that is biased upwards,
+    such as `kde_ece` or `soft_binned_ece`: near calibration do not believe it.
 
     Where $\Delta$ is zero, or no more than rounding, the p-value is 1 and the interval holds zero;
     of a model and itself it holds nothing else.
@@ -60,11 +70,12 @@ def compare(
     It takes:
 
     - `first`, `second`: logits `(n, classes)`, or probabilities if `probabilities` says so.
-    - `criteria`: by name; any criterion with a weighted form, in which a sample of weight zero
-      might as well be absent. One that leaves weights aside is refused.
-    - `draws`: resamples. Of more than 16,384 samples those dealt into one of 4,096 lots are drawn
-      together, so that more take hardly longer. That is for scores, the errors above, `mmce` and
-      `smooth_ece`; other criteria, as your own, judge every sample in every draw.
+    - `criteria`: by name; any criterion that honours `predictions.weights`. One that ignores them
+      is refused.
+    - `weights`: how much each sample counts, as in `evaluate`.
+    - `draws`: resamples. Beyond 16,384 samples these are dealt at random into 4,096 lots that are
+      drawn whole, so that more take hardly longer. Criteria that are neither scores nor rows of
+      `evaluate`, such as your own, judge every sample in every draw, which is slow.
 
     The p-values are not corrected for the number of criteria. How often the intervals hold the
     truth is recorded in benchmarks/README.md.
@@ -106,15 +117,28 @@ def compare(
         as_predictions(table, indices, probabilities=probabilities, name=name)
         for name, table in zip(named, tables, strict=True)
     ]
-    inputs.check_enough(len(models[0]))
+    inputs.check_enough(n := len(models[0]))
+    counted = inputs.as_weights(weights, tables[0])
+    check_weights(counted, tables[0])
+    if counted is not None:
+        models = [_weighed(model, counted) for model in models]
+        inputs.check_enough(len(models[0]), " that count")
     for name, criterion in criteria.items():
         _check_weighs(name, criterion, models[0])
-    (ones,) = widened(torch.ones(len(models[0]), device=tables[0].device))
-    lots = Lots.of(ones)
-    one, other = (judged(model, criteria, ones, lots) for model in models)
+    mass = models[0].weights
+    if mass is None:
+        (mass,) = widened(torch.ones(n, device=tables[0].device))
+    lots = Lots.of(mass)
+    one, other = (judged(model, criteria, mass, lots, seed) for model in models)
     pairs = {name: (one[name], other[name]) for name in criteria}
-    rows = differences(pairs, ones, lots, draws=draws, level=level, seed=seed, precision=precision)
-    return Comparison(rows, n=len(ones), draws=draws, level=level)
+    rows = differences(pairs, mass, lots, draws=draws, level=level, seed=seed, precision=precision)
+    return Comparison(rows, n=n, draws=draws, level=level)
+
+
+def _weighed(predictions: Predictions, weights: Tensor) -> Predictions:
+    """Those that count; drawn, the others could be all that is."""
+    counting = weights.nonzero()[:, 0]
+    return predictions._some(counting, as_counts(weights[counting]))
 
 
 def _in_one_type(tables: list[Tensor]) -> tuple[list[Tensor], float]:
@@ -140,9 +164,13 @@ def _check_weighs(name: str, criterion: Criterion, predictions: Predictions) -> 
     half = torch.arange(0, n, 2, device=device)
     counted = torch.zeros(n, dtype=predictions.dtype, device=device)
     counted[half] = 1
-    alone = float(criterion(predictions._some(half, None)))
-    among = float(criterion(predictions.reweighted(counted)))
-    if not (isclose(alone, among, rel_tol=1e-3, abs_tol=1e-6) or isnan(alone)):
+    everyone = predictions._some(slice(None), None)
+    alone, among, of_all = (
+        float(criterion(some))
+        for some in (everyone._some(half, None), everyone.reweighted(counted), everyone)
+    )
+    aside = among == of_all != alone  # however small the numbers are
+    if aside or not (isclose(alone, among, rel_tol=1e-3, abs_tol=1e-6) or isnan(alone)):
         raise ValueError(
             f"criteria must count each sample by its weight; {name!r} gives {alone:.4g} to half of "
             f"the samples, and {among:.4g} to all with the others at weight zero. Lift a measure, "

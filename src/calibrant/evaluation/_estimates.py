@@ -11,7 +11,7 @@ from ._bin_rays import OfBins
 from ._class_draws import OverClasses
 from ._coins import coins_of
 from ._interval import fewest_draws, percentile
-from ._resampled import AlongRay, OfWeights, OnRays
+from ._resampled import ROUNDED_TRUTH, AlongRay, OfWeights, OnRays
 from ._rows import Row
 from ._weights import multinomial_weights
 
@@ -58,8 +58,8 @@ def estimates(
             scales = row.resampled.scales_like(weights)
             if isinstance(row.resampled, OfBins):
                 resamples = row.resampled.along(resamples, scales, seed)
-            # What rounding leaves of a truth of zero is zero.
-            truths = torch.where((at := row.resampled.truths(scales)) > 1e-8, at, 0)
+            at = row.resampled.truths(scales)
+            truths = torch.where(at > ROUNDED_TRUTH, at, 0)
             ends = row.resampled.ends(value, resamples, truths, level)
             # Beyond its last place the ray goes on, also where no truth can be.
             low, high = (min(end, row.resampled.highest) for end in ends)

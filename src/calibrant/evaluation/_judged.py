@@ -1,8 +1,8 @@
 """What a comparison knows of each of its models: criteria, and how they are resampled."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from math import inf
 
 import torch
@@ -10,22 +10,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..criteria import Criterion
-from ..measures import MEASURES
 from ..measures._precision import widened
 from ..predictions import Predictions
 from ..scores import SCORES, Score
+from ._class_draws import OverClasses
 from ._lots import Lots, mean_drawn
-from ._resampled import AlongRay, OfWeights
-from ._rows import rows_of_events
+from ._named import BY_CLASS, known
+from ._resampled import AlongRay, Mean, OfWeights
+from ._rows import Row, by_class, rows_of_events
 from ._weights import Population
 
-OF_GAPS = ("ece", "mce", "label_binned_ece", "debiased_ece", "ks_error", "esd")
-"""Near calibration so biased, or so skewed, that resamples need a truth to scatter around."""
-
-# Of other rows of events those that are the same of crowds.
-_OF_NEIGHBOURS = ("mmce", "smooth_ece")
-# How far two models can be apart; the errors of a ray say so themselves.
+# How far two models can be apart; errors say so themselves.
 _FURTHEST = {"accuracy": 1.0, "brier": 2.0}
+
+Scores = Mapping[str, tuple[Float[Tensor, " n"], float]]
+"""By name one number for each sample, and how far apart two means of them can be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +35,17 @@ class Judged:
     """
 
     value: Callable[[], Tensor]
-    resampled: OfWeights
+    resampled: OfWeights | OverClasses
     furthest: float = inf
+
+    @property
+    def crowds(self) -> Population | None:
+        """What is drawn of it, where that is not the samples one by one."""
+        return self.resampled.crowds if isinstance(self.resampled, OfWeights) else None
 
     def drawn(self, weights: Tensor) -> Tensor:
         """One number for each row of weights; of an error one at each place of its ray."""
+        assert isinstance(self.resampled, OfWeights)
         if isinstance(self.resampled, AlongRay):
             return self.resampled.moved(weights, self.resampled.scales_like(weights))
         return self.resampled.draw(weights)
@@ -49,29 +54,70 @@ class Judged:
 def judged(
     predictions: Predictions,
     criteria: Mapping[str, Criterion],
-    ones: Float[Tensor, " n"],
+    mass: Float[Tensor, " n"],
     lots: Lots | None,
+    seed: int,
 ) -> dict[str, Judged]:
-    """Every criterion of one model: errors made of gaps along their rays, others as they are.
+    """Every criterion of one model: rows of errors along their rays, others as they are.
 
-    - `ones`: how much each sample counts. `lots`: of the samples, where they are many.
+    - `mass`: how much each sample counts. `lots`: of the samples, where they are many.
     """
-    events, crowded = (predictions.confidence, predictions.correct), lots is not None
-    rows = rows_of_events(*events, ones, None, bins=15, crowded=crowded)
-    known = (*OF_GAPS, *_OF_NEIGHBOURS)
+    confidence, correct, counted = predictions.confidence, predictions.correct, predictions.weights
+
+    @cache
+    def errors(bins: int) -> dict[str, Row]:
+        crowded = lots is not None
+        return rows_of_events(confidence, correct, mass, counted, bins, crowded=crowded, seed=seed)
+
+    @cache
+    def classes(bins: int) -> dict[str, Row]:
+        return by_class(predictions, mass, bins)
+
     found = {}
     for name, criterion in criteria.items():
-        value = partial(criterion, predictions)
-        row = next((each for each in known if criterion == MEASURES[each]), None)
-        of_row = None if row is None else rows[row].resampled
-        if row in OF_GAPS and isinstance(of_row, AlongRay):
-            found[name] = Judged(value, of_row, of_row.highest)
-        elif crowded and isinstance(of_row, OfWeights):
-            found[name] = Judged(value, Still(of_row))
+        value, row = partial(criterion, predictions), known(criterion)
+        if row is not None:
+            rows = classes if row.row in BY_CLASS else errors
+            found[name] = _along(value, rows(row.bins)[row.row])
         else:
             far = (far for score, far in _FURTHEST.items() if criterion == SCORES[score])
             found[name] = Judged(value, _resampled(criterion, predictions, lots), next(far, inf))
     return found
+
+
+def judged_events(
+    confidence: Float[Tensor, " n"],
+    outcome: Float[Tensor, " n"],
+    scores: Scores,
+    mass: Float[Tensor, " n"],
+    counted: Float[Tensor, " n"] | None,
+    lots: Lots | None,
+    names: Sequence[str],
+    *,
+    bins: int,
+    seed: int,
+) -> dict[str, Judged]:
+    """Rows of a model of which only how sure it was, whether it was right, and its scores are kept.
+
+    - `names`: of the rows. `mass`: how much each sample counts; `counted`: the same, or nothing
+      where all count once. `lots`: of the samples, where they are many.
+    """
+    crowded = lots is not None
+    errors = rows_of_events(confidence, outcome, mass, counted, bins, crowded=crowded, seed=seed)
+    found = {}
+    for name in names:
+        if name in scores:
+            values, furthest = scores[name]
+            value = partial(Mean(values).draw, mass[None])
+            found[name] = Judged(value, mean_drawn(values, lots), furthest)
+        else:
+            found[name] = _along(errors[name].value, errors[name])
+    return found
+
+
+def _along(value: Callable[[], Tensor], row: Row) -> Judged:
+    assert isinstance(row.resampled, AlongRay | OverClasses)
+    return Judged(value, row.resampled, row.resampled.highest)
 
 
 def _resampled(criterion: Criterion, predictions: Predictions, lots: Lots | None) -> OfWeights:
@@ -79,23 +125,8 @@ def _resampled(criterion: Criterion, predictions: Predictions, lots: Lots | None
     if lots is not None and isinstance(criterion, Score) and criterion.row_by_row:
         (values,) = widened(criterion.per_sample(predictions))
         return mean_drawn(values, lots)
-    return ByCriterion(criterion, predictions)
-
-
-@dataclass(frozen=True)
-class Still(OfWeights):
-    """A statistic as it is, and not along the rays that it may have."""
-
-    statistic: OfWeights
-
-    @property
-    def crowds(self) -> Population | None:
-        """Those of the statistic."""
-        return self.statistic.crowds
-
-    def draw(self, weights: Float[Tensor, "draws n"]) -> Float[Tensor, " draws"]:
-        """The same."""
-        return self.statistic.draw(weights)
+    # What is drawn has the weights of the samples in it.
+    return ByCriterion(criterion, predictions._some(slice(None), None))
 
 
 @dataclass(frozen=True)

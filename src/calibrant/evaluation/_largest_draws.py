@@ -1,6 +1,6 @@
 """The largest gap of a bin, whose noise is that of counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -33,12 +33,13 @@ class LargestGapDraws(OfBins):
     The largest gap is no smaller than the root of their mean square: where the interval of that
     begins, its own begins at the latest.
 
-    - `binned`: the totals of the `bins` of equal width.
+    - `binned`: the totals of the `bins` of equal width. `seed`: of the outcomes.
     """
 
     events: Events
     binned: Binned
     bins: int
+    seed: int = 0
 
     @cached_property
     def typical(self) -> BinnedDraws:
@@ -47,7 +48,7 @@ class LargestGapDraws(OfBins):
 
     @cached_property
     def _random(self) -> torch.Generator:
-        return torch.Generator(self.events.gap.device).manual_seed(0)
+        return torch.Generator(self.events.gap.device).manual_seed(self.seed)
 
     @cached_property
     def _cell(self) -> Tensor:
@@ -140,7 +141,8 @@ class LargestGapDraws(OfBins):
         self, drawn: Float[Tensor, "draws bins"], scales: Float[Tensor, " scales"], seed: int
     ) -> Float[Tensor, "draws rays scales"]:
         """Its own two, and those of the typical gap."""
-        own = [self.moved(drawn, scales, seen=seen) for seen in (True, False)]
+        seeded = replace(self, seed=seed)
+        own = [seeded.moved(drawn, scales, seen=seen) for seen in (True, False)]
         return torch.cat([torch.stack(own, dim=1), self.typical.along(drawn, scales, seed)], dim=1)
 
     def truths(self, scales: Float[Tensor, " scales"]) -> Float[Tensor, "rays scales"]:

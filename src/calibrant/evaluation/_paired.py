@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ._interval import crossing, middle
-from ._resampled import AlongRay
+from ._resampled import ROUNDED_TRUTH, AlongRay
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,13 @@ class Ray:
     def of(value: float, statistic: AlongRay, moved: Float[Tensor, "draws scales"]) -> "Ray":
         """From the resamples of one model, drawn with the weights of both."""
         scales = statistic.scales_like(moved)
-        median = moved.median(dim=0).values.cummax(dim=0).values
+        median = moved.nanmedian(dim=0).values.cummax(dim=0).values
         place = crossing(scales.tolist(), median.tolist(), value)
-        return Ray(value, moved, statistic.truth(scales).cummax(dim=0).values, scales, place)
+        truth = statistic.truth(scales)
+        # What rounding leaves of a truth of zero is zero, or the end of an interval that holds zero
+        # would miss it by a digit.
+        truth = torch.where(truth > ROUNDED_TRUTH, truth, 0)
+        return Ray(value, moved, truth.cummax(dim=0).values, scales, place)
 
     def at(self, scale: float) -> tuple[Float[Tensor, " draws"], Tensor]:
         """Resamples and truth at any place of the ray, by a line between its neighbours."""

@@ -13,6 +13,9 @@ from ._interval import inverted
 from ._shape import Shape, ShapeName, shape_of
 from ._weights import Population
 
+ROUNDED_TRUTH = 1e-8
+"""What rounding may leave of a truth of zero."""
+
 SCALES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
 

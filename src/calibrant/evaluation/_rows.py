@@ -52,11 +52,13 @@ def rows_of_events(
     bins: int,
     *,
     crowded: bool = False,
+    seed: int = 0,
 ) -> dict[str, Row]:
     """What needs only how sure and whether it was right.
 
     - `weights`: one number per sample, `counted`: the same, or nothing where all count once.
     - `crowded`: draw neighbours together where samples are many.
+    - `seed`: of what a row draws by itself.
     """
     given = confidence, outcome, weights
     events, sweep = events_drawn(*given, bins) if crowded else Drawn(Events.of(*given))
@@ -71,7 +73,7 @@ def rows_of_events(
     return {
         "ece": row(ece, by(width, total_gap), bins=bins),
         "ece_l2": row(ece, by(width, l2_gap), bins=bins, norm=2),
-        "mce": row(mce, LargestGapDraws(events, width, bins), bins=bins),
+        "mce": row(mce, LargestGapDraws(events, width, bins, seed), bins=bins),
         "ece_mass": row(ece, by(mass, total_gap), bins=bins, binning="mass"),
         "ece_mass_l2": row(ece, by(mass, l2_gap), bins=bins, norm=2, binning="mass"),
         "label_binned_ece": row(label_binned_ece, LabelBinnedDraws(events, bins), bins=bins),
@@ -96,7 +98,7 @@ def rows_of_predictions(predictions: Predictions, weights: Tensor, bins: int) ->
     return (
         {name: _score(score, predictions, lots) for name, score in scores.items()}
         | events
-        | _by_class(predictions, weights, bins)
+        | by_class(predictions, weights, bins)
         | {name: _score(score, predictions, lots) for name, score in uncertainty.items()}
     )
 
@@ -106,7 +108,8 @@ def _score(score: Score[[]], predictions: Predictions, lots: Lots | None) -> Row
     return Row(partial(score, predictions), mean_drawn(values, lots))
 
 
-def _by_class(predictions: Predictions, weights: Tensor, bins: int) -> dict[str, Row]:
+def by_class(predictions: Predictions, weights: Tensor, bins: int) -> dict[str, Row]:
+    """What is measured class by class."""
     labels = LabelDraws(predictions, weights, bins)
     criteria: dict[str, tuple[Criterion, Cut]] = {
         "class_wise_ece": (class_wise(partial(ece, bins=bins)), "width"),

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ._apart import Alone, apart
+from ._class_draws import OverClasses
 from ._differences import Difference
 from ._interval import p_value_of, percentile
 from ._judged import Judged
@@ -34,11 +36,27 @@ def differences(
     - `mass`: how much samples count. `lots`: of them, where they are many.
     - `precision`: of the values, as a share of them.
     """
-    drawn = _drawn(pairs, mass, lots, draws, seed)
-    return {
-        name: _less(pair, drawn[name], level).within(pair[0].furthest).beyond_rounding(precision)
-        for name, pair in pairs.items()
-    }
+    shared = {name: pair for name, pair in pairs.items() if not _draw_labels(pair)}
+    drawn = _drawn(shared, mass, lots, draws, seed)
+    found = {}
+    for name, pair in pairs.items():
+        if name in shared:
+            row = _less(pair, drawn[name], level)
+        else:
+            one, other = (_alone(each, draws, level, seed) for each in pair)
+            row = apart(one, other, level)
+        found[name] = row.within(pair[0].furthest).beyond_rounding(precision)
+    return found
+
+
+def _draw_labels(pair: Pair) -> bool:
+    """Whether each model draws labels of its own, by which nothing can be shared."""
+    return any(isinstance(each.resampled, OverClasses) for each in pair)
+
+
+def _alone(model: Judged, draws: int, level: float, seed: int) -> Alone:
+    assert isinstance(model.resampled, OverClasses)
+    return Alone.of(float(model.value()), model.resampled, draws, level, seed)
 
 
 Drawn = Population | None  # crowds, or samples one by one
@@ -54,14 +72,14 @@ def _drawn(
     of either.
     """
     kept: Kept = {name: [] for name in pairs}
-    single = {name: pair for name, pair in pairs.items() if pair[0].resampled.crowds is None}
+    single = {name: pair for name, pair in pairs.items() if pair[0].crowds is None}
     if single:
         for weights in multinomial_weights(mass, draws, seed):
             _judge(single, {None: weights}, kept)
     crowded = {name: pair for name, pair in pairs.items() if name not in single}
     if crowded:
         assert lots is not None
-        both = {each.resampled.crowds for pair in crowded.values() for each in pair}
+        both = {each.crowds for pair in crowded.values() for each in pair}
         for counts in lots.counts(draws, seed):
             weights_of: dict[Drawn, Tensor] = {
                 crowds: lots.drawn(counts, crowds) for crowds in both if crowds is not None
@@ -73,7 +91,7 @@ def _drawn(
 def _judge(pairs: Mapping[str, Pair], weights_of: Mapping[Drawn, Tensor], kept: Kept) -> None:
     """Both models of each pair by one block of weights, to what is kept."""
     for name, pair in pairs.items():
-        both = [each.drawn(weights_of[each.resampled.crowds]) for each in pair]
+        both = [each.drawn(weights_of[each.crowds]) for each in pair]
         kept[name].append(torch.stack(both))
 
 
@@ -90,7 +108,8 @@ def _less(pair: Pair, drawn: Float[Tensor, "two draws *scales"], level: float) -
 
 def _of_rays(first: Ray, second: Ray, level: float) -> Difference:
     difference = first.value - second.value
-    if difference == 0 and torch.equal(first.moved, second.moved):
+    alike = torch.equal(*(each.moved.nan_to_num() for each in (first, second)))
+    if difference == 0 and alike:
         return Difference(first.value, second.value, 0.0, 0.0, 0.0, 1.0)
     interval, draws = partial(paired_interval, first, second), len(first.moved)
     p_value = p_value_of(interval, level, draws)
