@@ -40,7 +40,7 @@ class Difference:
 
     def within(self, furthest: float) -> "Difference":
         """The same, the interval without differences that no two models can have."""
-        low, high = (min(max(end, -furthest), furthest) for end in (self.low, self.high))
+        low, high = (0.0 + min(max(end, -furthest), furthest) for end in (self.low, self.high))
         return replace(self, low=low, high=high)
 
     def beyond_rounding(self, precision: float) -> "Difference":
