@@ -1,10 +1,14 @@
 """The parts of the page that say how far the intervals and tests can be trusted."""
 
 from collections.abc import Callable, Iterable, Sequence
+from textwrap import fill
+from typing import Any
 
 from record import RESULTS, Row, read
 
 Table = Callable[[Sequence[str], Iterable[Sequence[str]], int], str]
+
+_BULLET: dict[str, Any] = {"subsequent_indent": "  ", "break_on_hyphens": False}
 
 COVERAGE = """\
 How often the 95% interval of `evaluate` holds the truth (`interval_coverage.py`): samples of 2,000
@@ -19,20 +23,20 @@ chosen by them.
 """
 
 FEW_SAMPLES = """\
-The same of few samples: n in each. At T = 1.5 `mce` and rows by class are from before their last
-change.
+The same of few samples: n in each.
 """
 
 RESAMPLING = """\
 A thousand resamples of ten thousand predictions of ten classes (`resampling.py`), by the clock:
 each row of `evaluate` alone, some of them together, since they share totals, and all of them as a
-user gets them. A row that is slow to resample has fewer draws.
+user gets them. A row that is slow to resample has fewer draws: those of the slowest are given.
 """
 
 PAIRED = """\
 How often the 95% interval of `compare` holds the true difference between two models that see the
-same samples through noise of their own (`paired_coverage.py`), and how often its p-value is below
-5%: where the two temperatures are the same, that is a false alarm.
+same 2,000 samples through noise of their own (`paired_coverage.py`), and how often its p-value is
+below 5%: where the two temperatures are the same, that is a false alarm. Rows by class cannot be
+drawn together, so their intervals are wide and hold nearly always.
 """
 
 NULLS = """\
@@ -60,9 +64,35 @@ def sections(setting: Callable[[Row], str], table: Table) -> list[str]:
         path = RESULTS / f"{name}.csv"
         if path.exists():
             rows = read(path)
-            settings = dict.fromkeys(setting(row) for row in rows)
-            parts += [f"## {title}\n", *settings, text, render(rows, table)]
+            parts += [f"## {title}\n", *_recorded(rows, setting), text, render(rows, table)]
     return parts
+
+
+def _recorded(rows: Sequence[Row], setting: Callable[[Row], str]) -> list[str]:
+    """Every machine and day, with what was recorded there where they are several."""
+    settings = list(dict.fromkeys(setting(row) for row in rows))
+    if len(settings) == 1:
+        return settings
+    names = set(_named(rows))
+    parts = []
+    for told in settings:
+        own = [row for row in rows if setting(row) == told]
+        some = _named(own)
+        few = ", ".join(f"`{name}`" for name in some) if len(some) < len(names) / 2 else "others"
+        what = "all rows" if set(some) == names else few
+        worlds = ", ".join(dict.fromkeys(_world(row) for row in own))
+        machine = told.strip(" .\n")
+        parts.append(fill(f"- {machine}: {what} of {worlds}.", 100, **_BULLET))
+    return [*parts, ""]
+
+
+def _named(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(row["row"] for row in rows))
+
+
+def _world(row: Row) -> str:
+    few = "" if row["n"] == "2000" else f" with n = {row['n']}"
+    return f"*{row['world']}*{few}"
 
 
 def _coverage(rows: Sequence[Row], table: Table) -> str:
@@ -92,7 +122,7 @@ def _by_world(rows: Sequence[Row], table: Table) -> str:
 
 
 def _resampling(rows: Sequence[Row], table: Table) -> str:
-    header = ["what", "rows", "draws", "seconds"]
+    header = ["what", "rows", "fewest draws", "seconds"]
     body = [
         [
             f"`{row['what']}`" if row["rows"] == "1" else row["what"],

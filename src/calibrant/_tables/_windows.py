@@ -15,14 +15,16 @@ from ._blocks import parts
 Asked = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 """Which rows in, an answer for each out."""
 
-# torch goes through so many numbers together, through what is left of a row one by one, and longer
-# rows keep fewer of them on their way from memory: rows of 1000 take up to twice as long as
-# windows of 256.
-_TOGETHER, _LONGEST = 64, 320
+# torch goes through so many numbers together, or half as many, through what is left of a row one by
+# one, and longer rows keep fewer of them on their way from memory: where it is 64, rows of 1000 take
+# up to twice as long as windows of 200. A few that are left do not matter.
+_TOGETHER, _LEFT, _LONGEST = 64, 8, 320
 # Shorter rows, and longer ones, are read as fast as they come.
 _SHORT, _LONG = 256, 4096
-# Windows overlap, since some must end where the row does; by no more than so much in all.
+# Windows may overlap, since some must end where the row does; by no more than so much in all.
 _WORK = 1.1
+# No row of chances comes to more, whatever it is off by.
+_MOST = 1.02
 # So many windows stay in the cache while they are searched.
 _AT_ONCE = 512
 
@@ -44,12 +46,14 @@ def windows_of(columns: int) -> Windows | None:
     """Those whose maxima are found fastest; none where whole rows are as fast.
 
     >>> windows_of(1000), windows_of(1024)
-    (Windows(length=256, step=248), None)
+    (Windows(length=200, step=200), None)
     """
     if not _SHORT < columns < _LONG or columns % _TOGETHER == 0:
         return None
     best, least = None, _WORK * columns
-    for length in range(2 * _TOGETHER, min(_LONGEST, columns) + 1, _TOGETHER):
+    for length in range(2 * _TOGETHER, min(_LONGEST, columns) + 1):
+        if length % _TOGETHER > _LEFT:
+            continue
         rest = columns - length
         step = next((step for step in range(length, _TOGETHER, -1) if rest % step == 0), None)
         if step is not None and (work := (rest // step + 1) * length) < least:
@@ -74,17 +78,20 @@ def first_in_windows(
     # One window begins at every number; torch brings those asked for faster than NumPy does.
     begun = table.view(-1).unfold(0, length, 1)
     maxima, most, wanted = of_windows.numpy(), largest.numpy(), place.numpy()
+    often = -(-length // step)  # so many windows an entry may be in
 
     def ask(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        at = wanted[rows]
+        at, top, known = wanted[rows], most[rows], maxima.take(rows, axis=0)
         own = np.maximum(0, (at - length) // step + 1)  # the first that has it
-        reach = maxima.take(rows, axis=0) == most[rows, None]
-        first: NDArray[np.bool_] = reach.argmax(axis=1) == own
-        start = own * step
-        for some in parts(len(rows), _AT_ONCE):
-            chosen = torch.from_numpy(rows[some] * classes + start[some])
+        first: NDArray[np.bool_] = (known == top[:, None]).argmax(axis=1) == own
+        # Two as large in one window, and what is in the others, must have room in a row.
+        rest = (known.sum(axis=1) - top) / often
+        unsure = np.flatnonzero(first & (2 * top + rest <= _MOST))
+        start = own[unsure] * step
+        for some in parts(len(unsure), _AT_ONCE):
+            chosen = torch.from_numpy(rows[unsure[some]] * classes + start[some])
             found = begun.index_select(0, chosen).numpy().argmax(axis=1)
-            first[some] &= found == (at - start)[some]
+            first[unsure[some]] = found == at[unsure[some]] - start[some]
         return first
 
     return ask
