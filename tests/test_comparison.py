@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +105,23 @@ def test_criteria_without_names_are_refused(unchecked_types: None, rng: torch.Ge
         compare(logits, logits, labels, criteria=["ece"])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"a criterion must be a function; got 'ece'\. For a name"):
         compare(logits, logits, labels, criteria={"ece": "ece"})  # type: ignore[dict-item]
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("found", [0.5, None, torch.zeros(60)])
+def test_a_criterion_returns_one_number_as_a_tensor(found: Any, rng: torch.Generator) -> None:
+    logits, labels = world(60, rng)
+    with pytest.raises(TypeError, match=r"must return one number as a tensor; 'odd' returned .*\."):
+        compare(logits, logits, labels, criteria={"odd": lambda _: found}, draws=40)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_names_of_criteria_are_text(rng: torch.Generator) -> None:
+    logits, labels = world(60, rng)
+    with pytest.raises(
+        TypeError, match=r"must have names that are text; got 1\. Pass {str\(name\)"
+    ):
+        compare(logits, logits, labels, criteria={1: nll}, draws=40)  # type: ignore[dict-item]
 
 
 @given(
@@ -845,3 +863,14 @@ def test_two_calibrated_models_of_which_one_is_never_wrong_do_not_differ(dtype: 
     for name, row in found.items():
         assert row.p_value > 0.05, name
         assert row.low <= 0 <= row.high, name
+
+
+def test_a_p_value_of_a_row_by_class_is_no_smaller_than_its_draws_can_tell(
+    rng: torch.Generator,
+) -> None:
+    logits, labels = world(2_000, rng)
+    for draws, least in ((79, 0.05), (159, 0.025)):
+        criteria = {"class_wise_ece": CRITERIA["class_wise_ece"]}
+        row = compare(4 * logits, logits, labels, criteria=criteria, draws=draws)["class_wise_ece"]
+        assert row.low > 0
+        assert row.p_value == pytest.approx(least)

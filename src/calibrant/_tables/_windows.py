@@ -15,9 +15,9 @@ from ._blocks import parts
 Asked = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 """Which rows in, an answer for each out."""
 
-# torch goes through so many numbers together, or half as many, through what is left of a row one by
-# one, and longer rows keep fewer of them on their way from memory: where it is 64, rows of 1000 take
-# up to twice as long as windows of 200. A few that are left do not matter.
+# torch goes through so many numbers together, or half as many, then through what is left of a row
+# one by one; and longer rows keep fewer of them on their way from memory. Rows of 1000 take up to
+# twice as long as windows of 200. A few that are left do not matter.
 _TOGETHER, _LEFT, _LONGEST = 64, 8, 320
 # Shorter rows, and longer ones, are read as fast as they come.
 _SHORT, _LONG = 256, 4096
