@@ -1,6 +1,9 @@
 """Limits that a pipeline sets on a row of `calibrant evaluate`, or on an end of its interval."""
 
+import os
 import re
+import subprocess
+import sys
 from math import nan
 from pathlib import Path
 
@@ -42,6 +45,33 @@ def test_a_crossed_limit_is_exit_code_one_and_is_named(
     out, err = capsys.readouterr()
     assert err == f"calibrant: ece is {ece:.4g}, above the limit of 0.01.\n"
     assert "accuracy" in out
+
+
+def test_of_several_limits_on_a_row_the_strictest_counts() -> None:
+    limits = parse_limits(["ece=0.5", "ece=0.01", "ece=0.5"], ["accuracy=0.9", "accuracy=0.1"])
+    assert limits.above == {"ece": 0.01}
+    assert limits.below == {"accuracy": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"), [([], 0), (["--fail-above", "ece=0"], 1), (["--fail-above", "nope=0"], 2)]
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_who_reads_no_output_gets_the_same_exit_code(
+    limit: list[str], code: int, unbuffered: str, told: tuple[Path, Tensor, Tensor]
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "calibrant", "evaluate", str(told[0]), "--draws=39", *limit]
+    found = subprocess.run(
+        command,
+        stdout=write,
+        stderr=write,
+        check=False,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+    )
+    os.close(write)
+    assert found.returncode == code
 
 
 @pytest.mark.parametrize("way", [[], ["--stream"]])

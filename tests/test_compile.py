@@ -11,9 +11,11 @@ from calibrant import (
     CRITERIA,
     Criterion,
     Penalised,
+    Predictions,
     across_ranks,
     by_group,
     class_wise,
+    ece,
     esd,
     mmce,
     nll,
@@ -79,3 +81,17 @@ def test_generated_code_gives_the_same_value_and_gradient(rng: torch.Generator) 
     )
     assert_close(value, eager)
     assert_close(torch.autograd.grad(value, logits), torch.autograd.grad(eager, logits))
+
+
+@unchecked
+@pytest.mark.parametrize("classes", [10, 1000, 1024])
+def test_predictions_of_probabilities_are_one_graph(classes: int, rng: torch.Generator) -> None:
+    probs = torch.rand(64, classes, generator=rng).softmax(dim=1)
+    labels = torch.randint(classes, (64,), generator=rng)
+
+    def judge(probs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return top_label(ece)(Predictions.from_probabilities(probs, labels))
+
+    torch.compiler.reset()
+    compiled = torch.compile(judge, fullgraph=True, backend="aot_eager")
+    assert_close(compiled(probs, labels), judge(probs, labels))

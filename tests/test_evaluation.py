@@ -620,3 +620,40 @@ def test_a_written_file_may_be_read_by_whom_the_user_allows(
     usual.touch()
     evaluation.to_json(path)
     assert path.stat().st_mode == usual.stat().st_mode
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("outcome", [0.0, 1.0])
+def test_auroc_may_be_anything_where_all_outcomes_are_alike(
+    outcome: float, weighed: bool, rng: torch.Generator
+) -> None:
+    confidence, right = torch.rand(40, generator=rng), torch.full((40,), outcome)
+    weights = None
+    if weighed:  # one that differs, and does not count
+        right[0], weights = 1 - outcome, (torch.arange(40) > 0).float()
+    found = evaluate_events(confidence, right, weights=weights, draws=39)["auroc"]
+    assert (found.value, found.low, found.high) == (0.5, 0, 1)
+    right[:20] = 1 - outcome
+    found = evaluate_events(confidence, right, weights=weights, draws=39)["auroc"]
+    assert 0 < found.low < found.high < 1
+
+
+def test_lists_of_tensors_on_a_graph_are_evaluated(rng: torch.Generator) -> None:
+    logits, labels = torch.randn(40, 3, generator=rng), torch.arange(40) % 3
+    each = [*logits.clone().requires_grad_()]
+    found = evaluate(each, [*labels], draws=39)
+    assert found.rows == evaluate(logits, labels, draws=39).rows
+    with pytest.raises(TypeError, match=r"tensors of one shape; .* Pass torch\.cat\(confidence\)"):
+        evaluate_events([torch.rand(30), torch.rand(10)], labels == 0, draws=39)
+    chances = [[row[0], row[1]] for row in each]
+    with pytest.raises(TypeError, match=r"got lists of tensors\. Pass torch\.stack\(\["):
+        evaluate_events(chances, labels == 0, draws=39)
+
+
+def test_complex_outcomes_and_weights_are_refused(rng: torch.Generator) -> None:
+    confidence, right = torch.rand(40, generator=rng), (torch.arange(40) % 2).to(torch.complex64)
+    with pytest.raises(TypeError, match=r"outcome must hold real .*complex64\. Pass np\.real\(out"):
+        evaluate_events(confidence, right, draws=39)
+    weights = np.ones(40) + 1j
+    with pytest.raises(TypeError, match=r"weights must hold real .*complex128\. Pass np\.real\(w"):
+        evaluate_events(confidence, right.real, weights=weights, draws=39)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,13 @@ LOGITS = torch.randn(3 * EACH, 2, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(3 * EACH) % 2
 
 
+class Region(str, Enum):  # noqa: UP042 (people write it so)
+    """Names that equal their values, and are not called so."""
+
+    NORTH = "south"
+    EAST = "e"
+
+
 def as_objects(names: list[Any]) -> Any:
     return np.array(names, dtype=object)
 
@@ -37,6 +46,8 @@ def as_objects(names: list[Any]) -> Any:
         [2**63, 2**63 + 1, -1],
         [2**53, 2**53 + 1, 0.5],
         [np.uint64(2**63), np.uint64(2**63 + 1), np.int64(-1)],
+        [Region.NORTH, Region.EAST, "south"],
+        ["a", b"a", "b"],
     ],
 )
 def test_names_that_differ_are_different_groups(
@@ -89,6 +100,34 @@ def test_groups_without_an_order_are_spelt() -> None:
     with pytest.raises(TypeError, match=r"got date, datetime\. Spell every one of them: \[str\("):
         cal.evaluate(LOGITS, LABELS, groups=groups, draws=39)
     assert len(cal.evaluate(LOGITS, LABELS, groups=[str(x) for x in groups], draws=39).groups) == 2
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(
+    "several", [[[1], [2, 3], [4]], [torch.ones((), requires_grad=True)] * 3, "arrays", "tuples"]
+)
+def test_groups_that_can_be_no_names_are_spelt(several: Any) -> None:
+    groups = several * EACH
+    if several == "arrays":
+        groups = pytest.importorskip("pandas").Series([np.arange(2), np.arange(3)] * 6)
+    if several == "tuples":
+        groups = pytest.importorskip("pandas").MultiIndex.from_tuples([("a", 1), (1, 2)] * 6)
+    with pytest.raises(TypeError, match=r"^groups must .*Spell every one of them: \[str\(x\)"):
+        cal.evaluate(LOGITS, LABELS, groups=groups, draws=39)
+    assert cal.evaluate(LOGITS, LABELS, groups=[str(x) for x in groups], draws=39).groups
+
+
+def test_numbers_that_differ_and_are_spelt_alike_are_refused() -> None:
+    groups = as_objects([np.float32(0.1), np.float64(0.1), np.float64(0.2)] * EACH)
+    with pytest.raises(ValueError, match=r"must be called differently .* two are '0\.1'\. Pass"):
+        cal.evaluate(LOGITS, LABELS, groups=groups, draws=39)
+
+
+@pytest.mark.parametrize("missing", [Decimal("nan"), Decimal("snan")])
+def test_a_decimal_without_a_value_is_no_group(missing: Decimal) -> None:
+    groups: Any = [Decimal(1), missing, Decimal(2)] * EACH
+    with pytest.raises(ValueError, match=r"got no value in row 1 \(counted from 0\)"):
+        cal.evaluate(LOGITS, LABELS, groups=groups, draws=39)
 
 
 @pytest.mark.usefixtures("unchecked_types")

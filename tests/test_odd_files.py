@@ -1,7 +1,9 @@
 """Files as people write them: spaces, other machines' text, odd types, changes while reading."""
 
 import gzip
+import io
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -228,6 +230,47 @@ def test_an_archive_that_is_locked_gets_one_sentence(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert "log.npz must be a whole NPZ file; reading it failed: File 'logits.npy' is encr" in err
+
+
+@pytest.mark.parametrize("packing", ["STORED", "DEFLATED", "BZIP2", "LZMA"])
+@pytest.mark.parametrize("damage", [b"\x80", b"("])
+def test_an_archive_with_a_damaged_byte_gets_one_sentence_or_is_read(
+    packing: str, damage: bytes, tmp_path: Path
+) -> None:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", getattr(zipfile, f"ZIP_{packing}")) as archive:
+        for name, array in {"logits": LOGITS, "label": np.array([1, 0, 1])}.items():
+            with archive.open(f"{name}.npy", "w") as member:
+                np.save(member, array)
+    file, whole = tmp_path / "log.npz", written.getvalue()
+    said = []
+    for place in range(0, len(whole), 4):
+        file.write_bytes(whole[:place] + damage + whole[place + 1 :])
+        try:
+            open_log(file).read()
+        except (ValueError, TypeError) as wrong:
+            said.append(str(wrong))
+    assert all(re.search(r" must .*\. [A-Z].*\.$", sentence) for sentence in said)
+    assert any("must be a whole NPZ file" in sentence for sentence in said)
+
+
+def test_an_array_whose_header_has_no_end_gets_one_sentence(tmp_path: Path) -> None:
+    file = as_npz(tmp_path, {"logits": LOGITS, "label": np.array([1, 0, 1])})
+    file.write_bytes(file.read_bytes().replace(b"), }", b"), (", 1))
+    with pytest.raises(
+        ValueError, match=r"must be a whole NPZ file; .*\. Copy or write it again\."
+    ):
+        open_log(file)
+
+
+def test_pickled_groups_are_to_be_saved_as_text(tmp_path: Path) -> None:
+    groups = np.array(["a", "b", "a"], dtype=object)
+    given = {"logits": LOGITS, "label": np.array([1, 0, 1])}
+    log = open_log(as_npz(tmp_path, {**given, "g": groups}), groups="g")
+    with pytest.raises(TypeError, match=r"must hold names or numbers; .* Save g\.astype\(str\)"):
+        log.read()
+    log = open_log(as_npz(tmp_path, {**given, "g": groups.astype(str)}), groups="g")
+    assert log.read().groups is not None
 
 
 def test_a_name_that_no_file_can_have_gets_one_short_sentence(

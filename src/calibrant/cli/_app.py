@@ -1,6 +1,5 @@
 """The commands, and what becomes of what they raise."""
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from ._recalibrate import RECALIBRATE_EXAMPLES, recalibrate
 from ._report import REPORT_EXAMPLES, report
 from ._study import study_app
 from ._train import TRAIN_EXAMPLES, train
+from ._unread import unread_is_fine
 
 EXAMPLES = """
 \b
@@ -67,17 +67,18 @@ def calibrant(
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; what was wrong with its input is said in one sentence."""
+    with unread_is_fine():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     command = typer.main.get_command(app)
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given in ([], ["study"]):  # commands of which none was named
         given.append("--help")
     try:
         code = command.main(args=given, prog_name="calibrant", standalone_mode=False)
-        sys.stdout.flush()
         return code if isinstance(code, int) else 0
-    except BrokenPipeError:  # whoever was reading has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except typer.Abort:
         return 130
     except (ValueError, TypeError, OSError, ImportError) as wrong:

@@ -1,8 +1,8 @@
 """Limits that a pipeline sets: `--fail-above ece.low=0.05`, `--fail-below accuracy=0.9`."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 
 import torch
 
@@ -36,24 +36,29 @@ class Limits:
 
 
 def parse_limits(above: Sequence[str], below: Sequence[str] = ()) -> Limits:
-    """Limits as they were typed.
+    """Limits as they were typed; of several on one row the strictest.
 
     >>> parse_limits(["ece.low=0.05", "nll=1"], ["accuracy=0.9"])
     Limits(above={'ece.low': 0.05, 'nll': 1.0}, below={'accuracy': 0.9})
     """
-    return Limits(_parsed(_ABOVE, "ece=0.05", above), _parsed(_BELOW, "accuracy=0.9", below))
+    return Limits(
+        _parsed(_ABOVE, "ece=0.05", above, min), _parsed(_BELOW, "accuracy=0.9", below, max)
+    )
 
 
-def _parsed(option: str, example: str, given: Sequence[str]) -> dict[str, float]:
-    limits = {}
+def _parsed(
+    option: str, example: str, given: Sequence[str], strictest: Callable[[float, float], float]
+) -> dict[str, float]:
+    limits: dict[str, float] = {}
     for text in given:
         name, equals, number = text.partition("=")
         try:
-            limits[name] = float(number)
+            limit = float(number)
         except ValueError:
-            equals = ""
-        if not name or not equals or isnan(limits[name]):
+            limit = nan
+        if not name or not equals or isnan(limit):
             raise ValueError(f"{option} must be like {example}; got {text!r}.")
+        limits[name] = strictest(limit, limits.get(name, limit))
     return limits
 
 

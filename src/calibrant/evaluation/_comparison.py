@@ -100,7 +100,12 @@ def compare(
             "criteria must be a dictionary of criteria by name; got "
             f"{type(criteria).__name__}. Pass {{name: CRITERIA[name] for name in ...}}."
         )
-    for criterion in criteria.values():
+    for name, criterion in criteria.items():
+        if not isinstance(name, str):
+            raise TypeError(
+                f"criteria must have names that are text; got {name!r}. Pass "
+                "{str(name): criterion for name, criterion in criteria.items()}."
+            )
         check_callable("a criterion", criterion)
     _, draws, level, seed = inputs.check_settings(15, draws, level, seed)
     inputs.check_draws(draws, level)
@@ -165,9 +170,17 @@ def _check_weighs(name: str, criterion: Criterion, predictions: Predictions) -> 
     counted = torch.zeros(n, dtype=predictions.dtype, device=device)
     counted[half] = 1
     everyone = predictions._some(slice(None), None)
-    alone, among, of_all = (
+    found = criterion(everyone)
+    if not isinstance(found, Tensor) or found.ndim:
+        shape = f" of shape {tuple(found.shape)}" if isinstance(found, Tensor) else ""
+        raise TypeError(
+            f"criteria must return one number as a tensor; {name!r} returned "
+            f"{type(found).__name__}{shape}. Return torch.as_tensor(number), or a mean."
+        )
+    of_all = float(found)
+    alone, among = (
         float(criterion(some))
-        for some in (everyone._some(half, None), everyone.reweighted(counted), everyone)
+        for some in (everyone._some(half, None), everyone.reweighted(counted))
     )
     aside = among == of_all != alone  # however small the numbers are
     if aside or not (isclose(alone, among, rel_tol=1e-3, abs_tol=1e-6) or isnan(alone)):

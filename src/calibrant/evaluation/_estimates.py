@@ -11,8 +11,10 @@ from ._bin_rays import OfBins
 from ._class_draws import OverClasses
 from ._coins import coins_of
 from ._interval import fewest_draws, percentile
-from ._resampled import ROUNDED_TRUTH, AlongRay, OfWeights, OnRays
+from ._ranking import auroc
+from ._resampled import ROUNDED_TRUTH, AlongRay, OfWeights, OnRays, Resampled
 from ._rows import Row
+from ._running_draws import RankingDraws
 from ._weights import multinomial_weights
 
 
@@ -64,9 +66,19 @@ def estimates(
             # Beyond its last place the ray goes on, also where no truth can be.
             low, high = (min(end, row.resampled.highest) for end in ends)
         else:
-            low, high = percentile(resamples, level)
+            low, high = _middle(row.resampled, resamples, level)
         found[name] = Estimate(value, low, high, limits[name])
     return found
+
+
+def _middle(resampled: Resampled, draws: Tensor, level: float) -> tuple[float, float]:
+    """The middle of the draws; all that can be, where there was nothing to tell apart."""
+    if isinstance(resampled, RankingDraws) and resampled.statistic is auroc:
+        events = resampled.events
+        outcome = events.outcome[events.weights > 0]
+        if bool((outcome == 0).all()) or bool((outcome == 1).all()):
+            return 0.0, 1.0
+    return percentile(draws, level)
 
 
 def _by_what_is_drawn(rows: Mapping[str, Row]) -> list[dict[str, OfWeights]]:

@@ -30,6 +30,8 @@ _WITHOUT_GROUP = "Give samples without a group one of their own, or leave them o
 _JOIN = " For several columns pass ['/'.join(map(str, row)) for row in np.asarray(groups)]."
 _SPELL = "Spell every one of them: [str(x) for x in groups]."
 
+# Names that are nothing but their text.
+_PLAIN = {str, np.str_}
 # The fewest samples from which anything can be said about spread.
 _FEWEST = 3
 # More bins are slow to resample, and tell less.
@@ -49,15 +51,43 @@ def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
         _check_held(name, x)
         return x.detach()
     check_not_masked(name, x)
+    if isinstance(x, list | tuple) and any(isinstance(each, Tensor) for each in x):
+        return _stacked(name, x).to(device)
     try:
         array = np.asarray(x, order="C")
         array = array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)
         return torch.as_tensor(array, device=device)
+    except RuntimeError as wrong:  # tensors on a graph, in lists of lists
+        raise TypeError(
+            f"{name} must be a torch tensor or a NumPy array of numbers; got lists of tensors. "
+            f"Pass torch.stack([torch.stack(row) for row in {name}])."
+        ) from wrong
     except (TypeError, ValueError) as wrong:
         raise TypeError(
             f"{name} must be a torch tensor or a NumPy array of numbers; "
             f"got {type(x).__name__}{how_to_count(name, x)}."
         ) from wrong
+
+
+def _stacked(name: str, x: Sequence[Any]) -> Tensor:
+    """A list of tensors as one, without the graph that any of them is on."""
+    try:
+        told = torch.stack([torch.as_tensor(each).detach() for each in x])
+    except (RuntimeError, TypeError, ValueError) as wrong:
+        raise TypeError(
+            f"{name} must be a torch tensor, or a list of tensors of one shape; got a "
+            f"{type(x).__name__} of others. Pass torch.cat({name}) if they are batches."
+        ) from wrong
+    return tensor(name, told)
+
+
+def _check_real(name: str, x: Tensor) -> None:
+    """A number of two parts cannot be judged by one of them."""
+    if x.is_complex():
+        raise TypeError(
+            f"{name} must hold real numbers; got {x.dtype}. Pass np.real({name}) if the imaginary "
+            "part means nothing."
+        )
 
 
 def _check_held(name: str, x: Tensor) -> None:
@@ -118,7 +148,9 @@ def as_weights(weights: Numbers | None, like: Tensor) -> Tensor | None:
     """
     if weights is None:
         return None
-    given = tensor("weights", weights, like.device).to(widest(like.device))
+    told = tensor("weights", weights, like.device)
+    _check_real("weights", told)
+    given = told.to(widest(like.device))
     if given.shape == (len(like),) and bool((given == 0).all()):
         raise ValueError("weights must not all be zero. Leave them out to count every sample once.")
     # Beyond these every number is whole, so that none is a count; and their squares overflow.
@@ -155,6 +187,7 @@ def as_events(confidence: Numbers, outcome: Numbers) -> tuple[Tensor, Tensor]:
     """
     sure = tensor("confidence", confidence)
     right = tensor("outcome", outcome, sure.device)
+    _check_real("outcome", right)
     _check_events(sure, right)
     return within(sure), right
 
@@ -245,7 +278,7 @@ def names_of_groups(groups: Numbers, n: int) -> NDArray[Any]:
         names = (held.float() if held.dtype == torch.bfloat16 else held).numpy()
     else:
         check_not_masked("groups", groups)
-        names = np.asarray(groups) if isinstance(groups, np.ndarray) else apart(groups)
+        names = np.asarray(groups) if isinstance(groups, np.ndarray) else _listed(groups)
     if names.shape != (n,):
         remedy = _JOIN if names.ndim == 2 else ""
         raise ValueError(
@@ -259,9 +292,22 @@ def names_of_groups(groups: Numbers, n: int) -> NDArray[Any]:
         spelt = {kind for kind in kinds if issubclass(kind, str | bytes)}
         if spelt and any(issubclass(kind, Number | np.generic) for kind in kinds - spelt):
             raise TypeError(_neither(kinds, _SPELL))
+        if kinds == spelt and not kinds <= _PLAIN:
+            # A member of an enumeration equals its value, and is called something else.
+            names = np.array([str(x) for x in given], dtype=object)
     else:
         _check_no_gap(names != names)
     return names
+
+
+def _listed(groups: Sequence[Any]) -> NDArray[Any]:
+    try:
+        return apart(groups)
+    except (RuntimeError, TypeError, ValueError) as wrong:  # such as entries of several lengths
+        raise TypeError(
+            "groups must hold one name or number per sample; got entries that NumPy makes no "
+            f"column of. {_SPELL}"
+        ) from wrong
 
 
 def _check_no_gap(missing: NDArray[np.bool_]) -> None:
@@ -283,12 +329,19 @@ def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str,
     names = names_of_groups(groups, n)
     try:
         different, place = np.unique(names, return_inverse=True)
-    except TypeError as wrong:  # what cannot be put in order
+    except (TypeError, ValueError) as wrong:  # what cannot be put in order
         raise TypeError(_neither(map(type, names), _SPELL)) from wrong
     ends = np.bincount(place).cumsum()[:-1]
     each = np.split(place.argsort(kind="stable"), ends)
     # Of no samples there is one part, which is empty, and no name.
-    found = {str(name): own for name, own in zip(different, each, strict=False)}
+    found: dict[str, NDArray[np.int64]] = {}
+    for name, own in zip(map(str, different), each, strict=False):
+        if name in found:
+            raise ValueError(
+                f"groups must be called differently where they differ; two are {name!r}. Pass "
+                "names, or numbers of one type."
+            )
+        found[name] = own
     counts = None if weights is None else weights.cpu().numpy() > 0
     for name, own in found.items():
         check_enough(len(own), f" in every group, also in {name!r}")

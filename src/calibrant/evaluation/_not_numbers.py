@@ -1,6 +1,7 @@
 """What is wrong with what no tensor can be made of, and what makes numbers of it."""
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from numbers import Integral
 from typing import Any
 
@@ -69,6 +70,8 @@ def is_missing(x: object) -> bool:
     """
     if isinstance(x, float | np.floating):
         return bool(x != x)
+    if isinstance(x, Decimal):  # some of which refuse to be compared
+        return x.is_nan()
     return x is None or type(x).__name__ in ("NAType", "NaTType")
 
 
@@ -95,6 +98,6 @@ def _rows(x: object) -> NDArray[Any]:
         return none
     try:
         array = np.asarray(x, dtype=object)
-    except ValueError:  # rows that differ in length
+    except (ValueError, RuntimeError):  # rows that differ in length, tensors on a graph
         return none
     return array if array.ndim else none  # a generator, or a matrix of another package

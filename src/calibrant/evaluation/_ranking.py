@@ -51,7 +51,8 @@ def auroc(
     - `weights`: how much each sample counts; rows of weights give one value each.
     - `levels`: the order of the confidences where it is known already.
 
-    One half where there is no such pair: nothing was told apart.
+    One half where there is no such pair, every answer being right or every one wrong: nothing was
+    told apart, and the interval of `evaluate` goes from 0 to 1.
 
     >>> auroc(torch.tensor([0.6, 0.7, 0.8, 0.9]), torch.tensor([0.0, 1.0, 0.0, 1.0]))
     tensor(0.7500, dtype=torch.float64)

@@ -1,5 +1,7 @@
 """NPZ files, each array streamed from its place in the archive."""
 
+import lzma
+import tokenize
 import zipfile
 import zlib
 from collections import Counter
@@ -16,6 +18,16 @@ from torch import Tensor
 from ._arrays import ArrayTable, group_names
 from ._table import Block, broken, not_numbers
 
+# What damage may raise. A file that is locked by a password is a RuntimeError, one packed in a way
+# unknown too.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    RuntimeError,
+    UnicodeDecodeError,
+)
 # Bytes unpacked at once.
 _PIECE = 2**20
 
@@ -47,9 +59,19 @@ class NpzTable(ArrayTable):
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        # A file that is locked by a password is a RuntimeError, one packed in a way unknown too.
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as reason:
+        except _DAMAGED as reason:
             raise broken(self.where, "NPZ", reason) from reason
+        except OSError as reason:
+            # Of bytes that are not what they should be; a file that cannot be opened has a name.
+            if reason.filename is not None:
+                raise
+            raise broken(self.where, "NPZ", reason) from reason
+
+    def _pickled(self, groups: str) -> TypeError:
+        return TypeError(
+            f"column {groups!r} of {self.where} must hold names or numbers; it holds pickled "
+            f"objects, which are never loaded. Save {groups}.astype(str) under that name."
+        )
 
     def blocks(self, numbers: Sequence[str], groups: str | None, rows: int) -> Iterator[Block]:
         """All rows in order, at most `rows` of them at a time."""
@@ -68,7 +90,7 @@ class NpzTable(ArrayTable):
                 block: Block = {name: _tensor(streams[name].take(count)) for name in numbers}
                 if groups is not None:
                     if streams[groups].dtype.hasobject:
-                        raise not_numbers(groups, self.where, _spoken(streams[groups].dtype))
+                        raise self._pickled(groups)
                     names = streams[groups].take(count)
                     block[groups] = group_names(names, groups, self.where, start)
                 yield block
@@ -129,7 +151,7 @@ def _read_header(file: Readable) -> Header:
             else np.lib.format.read_array_header_2_0
         )
         return read(file)
-    except ValueError as reason:
+    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, OverflowError) as reason:
         raise EOFError(str(reason)) from reason
 
 

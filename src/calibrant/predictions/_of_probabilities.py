@@ -13,6 +13,7 @@ from .._tables import (
     first_largest,
     is_first_largest,
     maxima_of,
+    same_class,
     unrecorded,
     vector_of,
 )
@@ -75,7 +76,8 @@ class OfProbabilities(Predictions):
     def correct(self) -> Tensor:
         known = any(("predicted", on_graph) in self._derived for on_graph in (True, False))
         if known or ("confidence", True) not in self._derived:
-            return super().correct
+            # (What `super()` would say, which no compiler follows into a property.)
+            return self._row("correct", lambda: same_class(self.predicted, self.labels, self.dtype))
         return self._read("correct", lambda: self._right.to(self.dtype))
 
     @property
