@@ -34,6 +34,7 @@ from calibrant.evaluation._judged import judged
 from calibrant.evaluation._lots import Lots
 from calibrant.evaluation._named import BY_CLASS, OF_EVENTS, named
 from calibrant.evaluation._paired import Ray, paired_interval
+from calibrant.evaluation._resampled import AlongRay
 from calibrant.evaluation._seeds import cohens_d, mean_and_sem, within_subject_sem
 from calibrant.evaluation._together import _difference, _drawn
 from calibrant.evaluation._weights import multinomial_weights
@@ -874,3 +875,38 @@ def test_a_p_value_of_a_row_by_class_is_no_smaller_than_its_draws_can_tell(
         row = compare(4 * logits, logits, labels, criteria=criteria, draws=draws)["class_wise_ece"]
         assert row.low > 0
         assert row.p_value == pytest.approx(least)
+
+
+def test_events_that_do_not_count_are_not_drawn(rng: torch.Generator) -> None:
+    sure = 0.5 + 0.5 * torch.rand(300, generator=rng, dtype=torch.float64)
+    right = torch.bernoulli(sure, generator=rng)
+    weights = (torch.arange(300) % 10 == 0).double()
+    counting = weights > 0
+    found = compare_events((sure.sqrt(), right), (sure, right), weights=weights, draws=60)
+    among = compare_events(
+        (sure.sqrt()[counting], right[counting]), (sure[counting], right[counting]), draws=60
+    )
+    assert found.n == 300
+    for name, row in found.items():
+        assert vars(row) == pytest.approx(vars(among[name])), name
+
+
+def test_resamples_whose_accuracies_do_not_rise_leave_a_sweep_its_ray(
+    rng: torch.Generator,
+) -> None:
+    """They are no draws, and neither is their median."""
+    first, _, labels = two_models(300, rng)
+    told = judged(
+        Predictions(first, labels),
+        {"sweep": CRITERIA["sweep_ece"]},
+        torch.ones(300, dtype=torch.float64),
+        None,
+        0,
+    )["sweep"]
+    assert isinstance(told.resampled, AlongRay)
+    (weights,) = multinomial_weights(torch.ones(300, dtype=torch.float64), 100, 0)
+    moved = told.drawn(weights)
+    assert moved.isnan().any()
+    ray = Ray.of(float(told.value()), told.resampled, moved)
+    place = ray.at(ray.scale)[0].nanmedian().item()
+    assert place == pytest.approx(ray.value, rel=0.1)

@@ -187,3 +187,19 @@ def test_weights_that_cannot_be_are_refused(weights: Tensor, sentence: str) -> N
     logits, labels, _ = drawn(50)
     with pytest.raises(ValueError, match=f"model 'm': ({sentence})"):
         told("m", (logits, labels), weights=weights)
+
+
+def test_samples_that_do_not_count_are_not_drawn_when_models_are_compared() -> None:
+    logits, labels, _ = drawn(300)
+    weights = (torch.arange(300) % 10 == 0).double()
+    counting = weights > 0
+    pairs = (
+        [Kept.of(told(name, (z, y), weights=w)) for name, z in (("a", x), ("b", 0.5 * x))]
+        for x, y, w in (
+            (logits, labels, weights),
+            (logits[counting], labels[counting], torch.ones(30, dtype=torch.float64)),
+        )
+    )
+    (found,), (among,) = (against_first(pair, QUICK) for pair in pairs)
+    for name, row in found.rows.items():
+        assert vars(row) == pytest.approx(vars(among.rows[name])), name
