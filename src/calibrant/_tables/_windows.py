@@ -25,8 +25,8 @@ _SHORT, _LONG = 256, 4096
 _WORK = 1.1
 # No row of chances comes to more, whatever it is off by.
 _MOST = 1.02
-# So many windows stay in the cache while they are searched.
-_AT_ONCE = 512
+# Bytes of windows brought together.
+_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,20 @@ def first_in_windows(
     begun = table.view(-1).unfold(0, length, 1)
     maxima, most, wanted = of_windows.numpy(), largest.numpy(), place.numpy()
     often = -(-length // step)  # so many windows an entry may be in
+    each = np.ones(maxima.shape[1], dtype=maxima.dtype)
+    at_once = max(1, _AT_ONCE // (length * table.element_size()))
 
     def ask(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         at, top, known = wanted[rows], most[rows], maxima.take(rows, axis=0)
         own = np.maximum(0, (at - length) // step + 1)  # the first that has it
-        first: NDArray[np.bool_] = (known == top[:, None]).argmax(axis=1) == own
+        first = np.ones(len(rows), dtype=np.bool_)
+        reached = known == top[:, None]
+        if np.count_nonzero(reached) > len(rows):
+            first = reached.argmax(axis=1) == own
         # Two as large in one window, and what is in the others, must have room in a row.
-        rest = (known.sum(axis=1) - top) / often
-        unsure = np.flatnonzero(first & (2 * top + rest <= _MOST))
+        unsure = np.flatnonzero(first & (2 * top + (known @ each - top) / often <= _MOST))
         start = own[unsure] * step
-        for some in parts(len(unsure), _AT_ONCE):
+        for some in parts(len(unsure), at_once):
             chosen = torch.from_numpy(rows[unsure[some]] * classes + start[some])
             found = begun.index_select(0, chosen).numpy().argmax(axis=1)
             first[unsure[some]] = found == at[unsure[some]] - start[some]
