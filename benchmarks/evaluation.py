@@ -30,7 +30,7 @@ FLOOR = "floor"
 SECONDS = 3.0
 # Longer than this and a call is made once; longer than that and it is not made.
 _ONCE, _NEVER = 5.0, 100.0
-# Seconds before each call, where there are several threads.
+# Seconds before each call.
 _REST = 0.01
 _LEAST_ROUNDS, _MOST_ROUNDS = 15, 200
 
@@ -167,9 +167,9 @@ def described(quantity: str, size: Size, found: dict[str, Timed]) -> list[Row]:
 def _timed(call: object, data: Data) -> tuple[float, float]:
     # On one thread its processor time, which is what a clock shows when nobody else runs.
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    # OpenMP's threads spin for some milliseconds after a loop, and whoever comes next would pay.
-    if torch.get_num_threads() > 1:
-        time.sleep(_REST)
+    # Threads of OpenMP, and of a peer's own, spin for some milliseconds after a loop, and whoever
+    # comes next would pay.
+    time.sleep(_REST)
     start = clock()
     value = call(data)  # type: ignore[operator]
     return float(value), clock() - start
