@@ -7,7 +7,7 @@ In an environment of its own, next to the package's:
         uncertainty-calibration relplot scikit-learn jaxtyping safetensors
     peers/bin/pip install --no-deps torch-uncertainty==0.13.0 -e .
     peers/bin/python benchmarks/evaluation.py [--quick] [--threads 2] [--out FILE.csv]
-    peers/bin/python benchmarks/evaluation.py --threads 1 --size "50k by 1000" \
+    peers/bin/python benchmarks/evaluation.py --threads 1 \
         --out benchmarks/results/evaluation-one-thread.csv
 
 Of torch-uncertainty only the metrics are loaded, which need nothing that is not installed there.

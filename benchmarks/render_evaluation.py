@@ -20,8 +20,12 @@ room for up to 16,384 of them. That stays within some megabytes, whatever the si
 A size whose quantities are not all here belongs to a run that was stopped before its end.
 
 Two cores that share a memory read a large table hardly faster than one, while rivals that compute
-more gain by the second: the last table is of one thread.
+more gain by the second: the tables after the first are of one thread. No way that reads a table once
+can be further ahead of a peer than its floor is, and that depends on the machine: the last table is
+of another.
 """
+
+_RECORDS = ("evaluation-cpu", "evaluation-one-thread", "evaluation-one-thread-earlier")
 
 
 def evaluation_section(
@@ -31,7 +35,7 @@ def evaluation_section(
     """Title, text, and for each run its circumstances and table, if results exist."""
     header = ["quantity", "size", "who", "ms", "× floor", "× ours", "memory", "differs"]  # noqa: RUF001
     parts = ["## Evaluation beside the peers\n", TEXT]
-    for path in (RESULTS / "evaluation-cpu.csv", RESULTS / "evaluation-one-thread.csv"):
+    for path in (RESULTS / f"{name}.csv" for name in _RECORDS):
         if path.exists():
             rows = read(path)
             parts += [*_settings(rows, setting), table(header, [_cells(row) for row in rows], 3)]
