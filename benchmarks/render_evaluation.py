@@ -20,7 +20,7 @@ room for up to 16,384 of them. That stays within some megabytes, whatever the si
 A size whose quantities are not all here belongs to a run that was stopped before its end.
 
 Two cores that share a memory read a large table hardly faster than one, while rivals that compute
-more gain by the second: the tables after the first are of one thread. No way that reads a table once
+more gain by the second: the tables after the first are of one thread. No way that reads a table
 can be further ahead of a peer than its floor is, and that depends on the machine: the last table is
 of another.
 """
