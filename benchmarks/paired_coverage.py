@@ -4,7 +4,7 @@ Two models judge the samples of a world of ten classes: each sees the true logit
 of its own and reports them times a temperature. The true difference comes from a population in
 which every outcome is replaced by its chance.
 
-    python benchmarks/paired_coverage.py --repetitions 200   # twenty minutes on two cores
+    python benchmarks/paired_coverage.py --repetitions 120   # twenty minutes on two cores
 """
 
 import argparse
