@@ -4,6 +4,7 @@ import gc
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import hypothesis
 import jaxtyping
@@ -61,6 +62,14 @@ def unchecked_types(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def rng() -> torch.Generator:
     return torch.Generator().manual_seed(20261115)
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    """A CSV file of how sure and whether right."""
+    lines = [f"{0.5 + 0.005 * k},{int(k % 4 != 0)}\n" for k in range(90)]
+    (tmp_path / "answers.csv").write_text("sure,right\n" + "".join(lines))
+    return tmp_path / "answers.csv"
 
 
 @pytest.fixture

@@ -26,13 +26,6 @@ def told(tmp_path: Path) -> tuple[Path, Tensor, Tensor]:
     return tmp_path / "told.npz", logits, labels
 
 
-@pytest.fixture
-def events(tmp_path: Path) -> Path:
-    lines = [f"{0.5 + 0.005 * k},{int(k % 4 != 0)}\n" for k in range(90)]
-    (tmp_path / "answers.csv").write_text("sure,right\n" + "".join(lines))
-    return tmp_path / "answers.csv"
-
-
 def test_a_crossed_limit_is_exit_code_one_and_is_named(
     told: tuple[Path, Tensor, Tensor], capsys: pytest.CaptureFixture[str]
 ) -> None:

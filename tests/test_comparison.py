@@ -200,8 +200,12 @@ def test_a_bias_of_resamples_is_no_difference_where_none_was_seen() -> None:
     assert _difference(0.8, 0.2, always, 0.95).beyond_rounding(1e-16).p_value < 0.05
 
 
-def test_what_is_infinite_for_both_does_not_differ(rng: torch.Generator) -> None:
-    logits, labels = world(50, rng)
+@pytest.mark.parametrize("n", [50, 1_200])
+def test_what_is_infinite_for_both_does_not_differ(
+    early: None, n: int, rng: torch.Generator
+) -> None:
+    """Nor where samples are many."""
+    logits, labels = world(n, rng)
     ruled_out = logits.clone()
     ruled_out[7, labels[7]] = -torch.inf
     only = {"nll": CRITERIA["nll"]}
@@ -688,19 +692,6 @@ def test_a_mean_that_looks_at_the_whole_batch_is_drawn_sample_by_sample(
     assert of_model["centred"].crowds is None
 
 
-def test_losses_of_many_samples_that_are_both_infinite_do_not_differ(
-    early: None, rng: torch.Generator
-) -> None:
-    logits, labels = world(1_200, rng)
-    ruled_out = logits.clone()
-    ruled_out[7, labels[7]] = -torch.inf
-    only = {"nll": CRITERIA["nll"]}
-    same = compare(ruled_out, ruled_out.clone(), labels, criteria=only, draws=40)["nll"]
-    assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
-    worse = compare(ruled_out, logits, labels, criteria=only, draws=99)["nll"]
-    assert worse.low == worse.difference == worse.high == torch.inf
-
-
 def test_models_of_many_samples_are_compared_by_fewer_resamples() -> None:
     slow = ["nll", "dece"]  # unless all are drawn together
     assert [draws_for(n, slow) for n in (100, 20_000, 50_000, 10**7)] == [1000, 1000, 400, 100]
@@ -859,7 +850,8 @@ def test_two_calibrated_models_of_which_one_is_never_wrong_do_not_differ(dtype: 
     first, second = (
         torch.from_numpy(np.stack([1 - q, q], axis=1).astype(dtype)) for q in (1.0 * labels, chance)
     )
-    criteria = {name: CRITERIA[name] for name in ("ece", "debiased_ece", "ks_error", "mmce")}
+    names = ("ece", "debiased_ece", "ks_error", "mmce", *BY_CLASS)
+    criteria = {name: CRITERIA[name] for name in names}
     found = compare(first, second, labels, criteria=criteria, probabilities=True)
     for name, row in found.items():
         assert row.p_value > 0.05, name

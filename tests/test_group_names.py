@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import calibrant as cal
-from calibrant.evaluation._inputs import members
+from calibrant.evaluation._groups import members
 from calibrant.logs import open_log
 from calibrant.report._groups import groups_of
 from calibrant.report._models import told

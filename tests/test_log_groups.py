@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch.testing import assert_close
 
 import calibrant as cal
-from calibrant.evaluation._inputs import members
+from calibrant.evaluation._groups import members
 from calibrant.logs import Batch, PredictionLog, _grouped, _log, open_log
 from calibrant.logs._batch import joined as together
 

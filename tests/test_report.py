@@ -19,7 +19,7 @@ from torch import Tensor
 import calibrant as cal
 from calibrant.cli import main
 from calibrant.evaluation import _crowds, _lots
-from calibrant.evaluation._inputs import members
+from calibrant.evaluation._groups import members
 from calibrant.report import Report, _page, _repair, _rows, _write, write_report
 from calibrant.report._account import account_of
 from calibrant.report._against import Kept, against_first

@@ -9,6 +9,7 @@ from torch import Tensor
 from ._class_draws import OverClasses
 from ._differences import Difference
 from ._interval import fewest_draws, p_value_of
+from ._resampled import without_rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,10 @@ class Alone:
         often = max(min(draws, statistic.most), fewest_draws(half_the_errors(level)))
         scales = statistic.scales_like(statistic.labels.weights)
         return Alone(
-            value, statistic, statistic.rays(often, seed, scales), statistic.truths(scales)
+            value,
+            statistic,
+            statistic.rays(often, seed, scales),
+            without_rounding(statistic.truths(scales)),
         )
 
     def interval(self, level: float) -> tuple[float, float]:

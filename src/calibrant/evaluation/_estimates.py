@@ -12,7 +12,7 @@ from ._class_draws import OverClasses
 from ._coins import coins_of
 from ._interval import fewest_draws, percentile
 from ._ranking import auroc
-from ._resampled import ROUNDED_TRUTH, AlongRay, OfWeights, OnRays, Resampled
+from ._resampled import AlongRay, OfWeights, OnRays, Resampled, without_rounding
 from ._rows import Row
 from ._running_draws import RankingDraws
 from ._weights import multinomial_weights
@@ -60,8 +60,7 @@ def estimates(
             scales = row.resampled.scales_like(weights)
             if isinstance(row.resampled, OfBins):
                 resamples = row.resampled.along(resamples, scales, seed)
-            at = row.resampled.truths(scales)
-            truths = torch.where(at > ROUNDED_TRUTH, at, 0)
+            truths = without_rounding(row.resampled.truths(scales))
             ends = row.resampled.ends(value, resamples, truths, level)
             # Beyond its last place the ray goes on, also where no truth can be.
             low, high = (min(end, row.resampled.highest) for end in ends)

@@ -14,6 +14,7 @@ from . import _inputs as inputs
 from ._as_predictions import as_predictions
 from ._estimates import estimates
 from ._evaluation import Evaluation
+from ._groups import members
 from ._inputs import Numbers
 from ._lots import Lots, mean_drawn
 from ._rows import Row, rows_of_events, rows_of_predictions
@@ -150,7 +151,7 @@ def _evaluation(
         return Evaluation(found, n, settings)
 
     settings = {"bins": bins, "draws": draws, "level": level, "seed": seed}
-    parts = {} if groups is None else inputs.members(groups, len(like), counted)
+    parts = {} if groups is None else members(groups, len(like), counted)
     whole = one(slice(None), len(like))
     each = {
         name: one(torch.as_tensor(own, device=like.device), len(own)) for name, own in parts.items()

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ._interval import crossing, middle
-from ._resampled import ROUNDED_TRUTH, AlongRay
+from ._resampled import AlongRay, without_rounding
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,7 @@ class Ray:
         scales = statistic.scales_like(moved)
         median = moved.nanmedian(dim=0).values.cummax(dim=0).values
         place = crossing(scales.tolist(), median.tolist(), value)
-        truth = statistic.truth(scales)
-        # What rounding leaves of a truth of zero is zero, or the end of an interval that holds zero
-        # would miss it by a digit.
-        truth = torch.where(truth > ROUNDED_TRUTH, truth, 0)
+        truth = without_rounding(statistic.truth(scales))
         return Ray(value, moved, truth.cummax(dim=0).values, scales, place)
 
     def at(self, scale: float) -> tuple[Float[Tensor, " draws"], Tensor]:

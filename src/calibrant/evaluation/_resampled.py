@@ -13,10 +13,15 @@ from ._interval import inverted
 from ._shape import Shape, ShapeName, shape_of
 from ._weights import Population
 
-ROUNDED_TRUTH = 1e-8
-"""What rounding may leave of a truth of zero."""
+# What rounding may leave of a truth of zero.
+_ROUNDED = 1e-8
 
 SCALES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
+
+
+def without_rounding(truth: Float[Tensor, "*places"]) -> Float[Tensor, "*places"]:
+    """Truths of zero as zero, or an interval that ends at zero would miss it by a digit."""
+    return torch.where(truth > _ROUNDED, truth, 0)
 
 
 @dataclass(frozen=True)

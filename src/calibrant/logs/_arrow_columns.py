@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..evaluation._inputs import apart
+from ..evaluation._groups import apart
 from ._table import arrow, not_names, not_numbers, void
 
 
