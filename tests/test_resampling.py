@@ -140,7 +140,7 @@ def test_moving_to_the_observed_gaps_changes_nothing(name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "calibrant.evaluation._resampled.shape_of",
-            lambda confidence, gap, _: Shape(gap, gap, gap),
+            lambda confidence, gap, _: Shape(gap, gap, gap, gap),
         )
         observed = rows_of_predictions(Predictions(logits, labels), ones, 15)[name].resampled
         observed = observed.own if isinstance(observed, SweepDraws) else observed
@@ -496,6 +496,26 @@ def test_an_even_truth_is_off_by_as_many_standard_errors_everywhere(kind: str) -
         assert_close(events.shape.even[cell == k], slowly)
 
 
+@pytest.mark.parametrize(("across", "believed"), [(0.1, False), (0.4, True)])
+def test_a_leaning_truth_has_gaps_of_the_other_sign_only_beyond_doubt(
+    across: float, believed: bool
+) -> None:
+    """Below 0.3 events happen more often than they should, above it less often."""
+    rng = torch.Generator().manual_seed(0)
+    confidence = torch.rand(3000, generator=rng, dtype=torch.float64)
+    chance = torch.where(confidence < 0.3, confidence + across * confidence, 0.8 * confidence)
+    outcome = torch.bernoulli(chance, generator=rng)
+    events = Events.of(confidence, outcome, torch.ones(3000, dtype=torch.float64))
+    shape, cell = events.shape, assign_bins(confidence, bins=15, binning="mass")
+    count, gap, error = of_bins(events, cell)
+    other = [k for k in range(15) if shape.even[cell == k].sum() > 0]
+    assert 0 < len(other) < 8
+    together = sum(count[k] * gap[k] for k in other)
+    noise = sum((count[k] * error[k]) ** 2 for k in other) ** 0.5
+    assert (together > 3 * noise) == believed
+    assert_close(shape.leaning, shape.even if believed else -shape.even.abs())
+
+
 def test_shapes_of_nothing_are_nothing() -> None:
     sure = torch.ones(5, dtype=torch.float64)
     for shape in shape_of(sure, torch.zeros(5).double(), sure):
@@ -516,7 +536,7 @@ def test_the_ends_of_an_interval_come_from_rays_of_their_own(name: str) -> None:
     gaps = Coins(ray.events.confidence, seed=2).gaps(60)
     scales, value = ray.scales_like(ones), row.value().item()
     rays, truths = ray.rays(weights, scales, gaps), ray.truths(scales)
-    shapes: list[ShapeName] = ["sparse", "even"]
+    shapes: list[ShapeName] = ["sparse", "leaning" if name == "ks_error" else "even"]
     if name != "smooth_ece":
         shapes.append("expected")
     each = []

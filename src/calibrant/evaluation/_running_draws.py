@@ -32,8 +32,13 @@ class OfRunningSums(AlongRay):
 
 @dataclass(frozen=True)
 class KsDraws(OfRunningSums):
-    """The largest running sum of gaps."""
+    """The largest running sum of gaps.
 
+    Of gaps of one sign it is the last, whose noise is that of all samples; in other truths the
+    largest stands before it, where fewer have been added. So the even truth leans.
+    """
+
+    shapes: ClassVar[tuple[ShapeName, ...]] = ("sparse", "leaning", "expected")
     events: Events
 
     @cached_property

@@ -11,8 +11,10 @@ from ..measures._binned import assign_bins
 
 # Bins of equal mass in which the gaps are compared with their own noise.
 SHAPE_BINS = 15
+# Standard errors that gaps of the other sign must come to, all together, to be believed.
+_BELIEVED = 3
 
-ShapeName = Literal["expected", "sparse", "even"]
+ShapeName = Literal["expected", "sparse", "even", "leaning"]
 
 
 class Shape(NamedTuple):
@@ -24,11 +26,14 @@ class Shape(NamedTuple):
       error: a truth of one sign is the hardest to tell from none, so it is never ruled out.
     - `sparse`: in as few bins as leave no more of the gaps unexplained than noise would.
     - `even`: in every bin as many standard errors, to the side that is expected there.
+    - `leaning`: the same, but all to the side of the mean, unless what is expected on the other
+      is beyond doubt: of gaps of one sign a running sum adds up all the noise there is.
     """
 
     expected: Float[Tensor, "*many n"]
     sparse: Float[Tensor, "*many n"]
     even: Float[Tensor, "*many n"]
+    leaning: Float[Tensor, "*many n"]
 
 
 def shape_of(
@@ -68,7 +73,8 @@ def shape_in(
     rest = gap - mean - slope * centred
     # Standard errors from what is left: a line that explains everything has none.
     mean_noise, slope_noise = _sum((share * rest).square()), _sum((lever * rest).square())
-    far = torch.where(mean < 0, -1, 1) * torch.maximum(mean.abs(), mean_noise.sqrt())
+    main = torch.where(mean < 0, -1, 1)
+    far = main * torch.maximum(mean.abs(), mean_noise.sqrt())
     sloping = _beyond_chance(slope.square(), slope_noise) * slope * centred
     expected = far + sloping + _real_part(rest, bins) * rest
     noise = _noise(confidence, gap, bins)
@@ -77,8 +83,12 @@ def shape_in(
     side = torch.where(bins.sums(expected) < 0, -1, 1)
     filled = _sum(noise > 0).clamp(min=1)
     size = (_sum(errors.square()) / filled).sqrt().clamp(min=1)
-    sparse, even = _sparse(errors, filled) * unit, side * size * unit
-    return Shape(expected, sparse.gather(-1, bins.of), even.gather(-1, bins.of))
+    other = side != main
+    gaps_of_other = -main * _sum(other * bins.sums(gap))
+    doubtful = gaps_of_other < _BELIEVED * _sum(other * noise.square()).sqrt()
+    leaning = torch.where(doubtful, main, side)
+    of_bins = _sparse(errors, filled) * unit, side * size * unit, leaning * size * unit
+    return Shape(expected, *(gaps.gather(-1, bins.of) for gaps in of_bins))
 
 
 @dataclass(frozen=True)
