@@ -14,8 +14,8 @@ from ..evaluation import Comparison, compare_events
 from ..evaluation import compare as compared
 from ..evaluation._comparison import COMPARED
 from ..evaluation._how_often import draws_for
-from ..evaluation._inputs import check_draws, check_settings
 from ..evaluation._named import BINS, NAMES, OF_EVENTS, named
+from ..evaluation._settings import check_draws, check_settings
 from ..logs import Batch
 from ..predictions import Predictions
 from . import _options as options

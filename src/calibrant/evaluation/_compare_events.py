@@ -11,12 +11,13 @@ from ..measures._binned import as_counts
 from ..predictions import Predictions
 from ..scores import nll
 from . import _inputs as inputs
+from ._arrays import Numbers
 from ._comparison import COMPARED
 from ._differences import Comparison
-from ._inputs import Numbers
 from ._judged import Scores, judged_events
 from ._lots import Lots
 from ._named import BINS, OF_EVENTS
+from ._settings import check_draws, check_settings
 from ._together import differences
 
 
@@ -49,8 +50,8 @@ def compare_events(
     >>> found["ece"].low > 0
     True
     """
-    bins, draws, level, seed = inputs.check_settings(bins, draws, level, seed)
-    inputs.check_draws(draws, level)
+    bins, draws, level, seed = check_settings(bins, draws, level, seed)
+    check_draws(draws, level)
     _check_names(criteria)
     models = [_events(name, pair) for name, pair in (("first", first), ("second", second))]
     (sure, _), (other, _) = models

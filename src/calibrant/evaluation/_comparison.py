@@ -15,11 +15,12 @@ from ..measures._precision import widened
 from ..predictions import Predictions
 from ..scores import SCORES
 from . import _inputs as inputs
+from ._arrays import Numbers, tensor
 from ._as_predictions import as_predictions
 from ._differences import Comparison
-from ._inputs import Numbers
 from ._judged import judged
 from ._lots import Lots
+from ._settings import check_draws, check_settings
 from ._together import differences
 
 COMPARED: dict[str, Criterion] = {
@@ -107,10 +108,10 @@ def compare(
                 "{str(name): criterion for name, criterion in criteria.items()}."
             )
         check_callable("a criterion", criterion)
-    _, draws, level, seed = inputs.check_settings(15, draws, level, seed)
-    inputs.check_draws(draws, level)
+    _, draws, level, seed = check_settings(15, draws, level, seed)
+    check_draws(draws, level)
     named = {"first": first, "second": second}
-    tables = [inputs.tensor(name, table) for name, table in named.items()]
+    tables = [tensor(name, table) for name, table in named.items()]
     if tables[0].shape != tables[1].shape:
         raise ValueError(
             "first and second must have one shape, the same samples and classes; got "

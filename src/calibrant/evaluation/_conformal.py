@@ -11,9 +11,10 @@ from torch import Tensor
 
 from .._checks import check_probabilities, check_share
 from ..predictions import Predictions
+from ._arrays import tensor
 from ._as_predictions import check_confidences
 from ._events import refuse_weights
-from ._inputs import check_no_nan, tensor
+from ._inputs import check_no_nan
 
 Method = Literal["lac", "aps"]
 

@@ -11,13 +11,14 @@ from ..measures._precision import widened
 from ..predictions import Predictions
 from ..scores import nll
 from . import _inputs as inputs
+from ._arrays import Numbers, tensor
 from ._as_predictions import as_predictions
 from ._estimates import estimates
 from ._evaluation import Evaluation
 from ._groups import members
-from ._inputs import Numbers
 from ._lots import Lots, mean_drawn
 from ._rows import Row, rows_of_events, rows_of_predictions
+from ._settings import check_draws, check_settings
 
 Rows = Callable[[Tensor | slice], dict[str, Row]]
 
@@ -63,9 +64,9 @@ def evaluate(
     >>> evaluation["ece"].value > evaluation["ece"].low > 0.05
     True
     """
-    bins, draws, level, seed = inputs.check_settings(bins, draws, level, seed)
-    inputs.check_draws(draws, level)
-    told = inputs.tensor("logits", logits)
+    bins, draws, level, seed = check_settings(bins, draws, level, seed)
+    check_draws(draws, level)
+    told = tensor("logits", logits)
     indices = inputs.class_indices(labels, told.device)
     predictions = as_predictions(told, indices, probabilities=probabilities)
     inputs.check_enough(len(predictions))
@@ -106,8 +107,8 @@ def evaluate_events(
     >>> evaluation["accuracy"].value
     0.75
     """
-    bins, draws, level, seed = inputs.check_settings(bins, draws, level, seed)
-    inputs.check_draws(draws, level)
+    bins, draws, level, seed = check_settings(bins, draws, level, seed)
+    check_draws(draws, level)
     sure, right = inputs.as_events(confidence, outcome)
     inputs.check_enough(len(sure))
     sure = sure.float() if sure.dtype in (torch.float16, torch.bfloat16) else sure

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._checks import check_not_masked
-from ._inputs import MOST_COUNTED, Numbers, check_enough, check_held
+from ._arrays import Numbers, check_held
+from ._inputs import MOST_COUNTED, check_enough
 from ._not_numbers import is_missing
 
 _WITHOUT_GROUP = "Give samples without a group one of their own, or leave them out."

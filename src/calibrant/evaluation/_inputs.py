@@ -1,97 +1,21 @@
-"""What `evaluate` takes, made into tensors; one sentence where it cannot be."""
+"""What `evaluate` takes: labels, weights and events; one sentence where they cannot be judged."""
 
-from collections.abc import Sequence
 from math import inf
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import (
-    are_chances,
-    check_count,
-    check_not_masked,
-    check_seed,
-    check_share,
-    first_outside,
-    widest,
-    within,
-)
+from .._checks import are_chances, first_outside, widest, within
 from .._checks import check_labels_in_range as check_labels_in_range
-from ._interval import fewest_draws
-from ._not_numbers import first_missing, how_to_count, which_index
-
-Numbers = Tensor | NDArray[Any] | Sequence[Any]
+from ._arrays import Numbers, check_real, tensor
+from ._not_numbers import first_missing, which_index
 
 # The fewest samples from which anything can be said about spread.
 _FEWEST = 3
-# More bins are slow to resample, and tell less.
-_MOST_BINS = 1000
 MOST_COUNTED = 2.0**53
 """Above it doubles hold no fractions."""
 # A smaller share than this of the largest weight adds nothing to any sum, and has no cube.
 _VANISHING = 1e-100
-
-
-def tensor(name: str, x: Numbers, device: torch.device | None = None) -> Tensor:
-    """A tensor as it is, an array or a list as a tensor that shares its memory where it can.
-
-    Arrays in the byte order of another machine become those of this one.
-    """
-    if isinstance(x, Tensor):
-        check_held(name, x)
-        return x.detach()
-    check_not_masked(name, x)
-    if isinstance(x, list | tuple) and any(isinstance(each, Tensor) for each in x):
-        return _stacked(name, x).to(device)
-    try:
-        array = np.asarray(x, order="C")
-        array = array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)
-        return torch.as_tensor(array, device=device)
-    except RuntimeError as wrong:  # tensors on a graph, in lists of lists
-        raise TypeError(
-            f"{name} must be a torch tensor or a NumPy array of numbers; got lists of tensors. "
-            f"Pass torch.stack([torch.stack(row) for row in {name}])."
-        ) from wrong
-    except (TypeError, ValueError) as wrong:
-        raise TypeError(
-            f"{name} must be a torch tensor or a NumPy array of numbers; "
-            f"got {type(x).__name__}{how_to_count(name, x)}."
-        ) from wrong
-
-
-def _stacked(name: str, x: Sequence[Any]) -> Tensor:
-    """A list of tensors as one, without the graph that any of them is on."""
-    try:
-        told = torch.stack([torch.as_tensor(each).detach() for each in x])
-    except (RuntimeError, TypeError, ValueError) as wrong:
-        raise TypeError(
-            f"{name} must be a torch tensor, or a list of tensors of one shape; got a "
-            f"{type(x).__name__} of others. Pass torch.cat({name}) if they are batches."
-        ) from wrong
-    return tensor(name, told)
-
-
-def _check_real(name: str, x: Tensor) -> None:
-    """A number of two parts cannot be judged by one of them."""
-    if x.is_complex():
-        raise TypeError(
-            f"{name} must hold real numbers; got {x.dtype}. Pass np.real({name}) if the imaginary "
-            "part means nothing."
-        )
-
-
-def check_held(name: str, x: Tensor) -> None:
-    """A tensor whose every entry is somewhere."""
-    if x.layout != torch.strided:
-        raise TypeError(f"{name} must be dense; got {x.layout}. Pass {name}.to_dense().")
-    if x.is_meta:
-        raise ValueError(
-            f"{name} must hold numbers; got a tensor on the meta device, which holds none. Pass "
-            "what the model says on a device that computes."
-        )
 
 
 def class_indices(labels: Numbers, device: torch.device | None = None) -> Tensor:
@@ -142,7 +66,7 @@ def as_weights(weights: Numbers | None, like: Tensor) -> Tensor | None:
     if weights is None:
         return None
     told = tensor("weights", weights, like.device)
-    _check_real("weights", told)
+    check_real("weights", told)
     given = told.to(widest(like.device))
     if given.shape == (len(like),) and bool((given == 0).all()):
         raise ValueError("weights must not all be zero. Leave them out to count every sample once.")
@@ -180,7 +104,7 @@ def as_events(confidence: Numbers, outcome: Numbers) -> tuple[Tensor, Tensor]:
     """
     sure = tensor("confidence", confidence)
     right = tensor("outcome", outcome, sure.device)
-    _check_real("outcome", right)
+    check_real("outcome", right)
     _check_events(sure, right)
     return within(sure), right
 
@@ -218,29 +142,4 @@ def _check_events(confidence: Tensor, outcome: Tensor) -> None:
             "outcome must be 0 or 1, whether each event happened; "
             f"got {outcome[row].item():.3g} in row {row} (counted from 0). To judge "
             "classes pass predicted == labels; leave out rows where it is not known."
-        )
-
-
-def check_settings(
-    bins: int, draws: int, level: float, seed: int = 0
-) -> tuple[int, int, float, int]:
-    """The same as numbers of Python: whole ones above zero, a level between none and all."""
-    check_count("bins", bins, usual=15)
-    if bins > _MOST_BINS:
-        raise ValueError(
-            f"bins must be at most {_MOST_BINS:,}, or each would hold next to nothing; "
-            f"got {bins:,}. Usual is 15."
-        )
-    check_count("draws", draws, usual=1000)
-    check_share("level", level, " Usual is 0.95.")
-    check_seed(seed)
-    return int(bins), int(draws), float(level), int(seed)
-
-
-def check_draws(draws: int, level: float) -> None:
-    """So many that what lies beyond all of them is as seldom as the level says."""
-    if (needed := fewest_draws(level)) > draws:
-        raise ValueError(
-            f"draws must be at least {needed} for a level of {level:g}: fewer cannot tell what "
-            f"happens so seldom; got {draws}."
         )

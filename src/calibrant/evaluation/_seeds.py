@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._checks import check_not_masked
-from . import _inputs as inputs
+from ._arrays import tensor
 
 
 def cohens_d(a: Any, b: Any) -> float:
@@ -112,7 +112,7 @@ def _numbers(name: str, values: Any) -> Tensor:
     check_not_masked(name, values)
     if not isinstance(values, list):
         held = values if isinstance(values, Tensor) else np.asarray(values)
-        return inputs.tensor(name, held).double()
+        return tensor(name, held).double()
     try:
         return torch.tensor(values, dtype=torch.float64)
     except (TypeError, ValueError) as wrong:

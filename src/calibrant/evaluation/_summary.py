@@ -13,9 +13,9 @@ from ..predictions import Predictions
 from ..scores import accuracy, brier, nll
 from . import _inputs as inputs
 from . import _summary_files as files
+from ._arrays import Numbers, tensor
 from ._as_predictions import as_predictions, check_confidences
 from ._cells import Bounded, Cells
-from ._inputs import Numbers
 from ._summary_inputs import check_addable, check_fits, check_mergeable, check_sizes
 from ._table import bound, counted, number, plain
 
@@ -106,9 +106,9 @@ class Summary:
         `add`.
         """
         check_flag("probabilities", probabilities)
-        told = inputs.tensor("logits", logits)
+        told = tensor("logits", logits)
         empty = {(0, self.classes)} | ({(0,)} if probabilities and self.classes == 2 else set())
-        if tuple(told.shape) in empty and inputs.tensor("labels", labels).shape == (0,):
+        if tuple(told.shape) in empty and tensor("labels", labels).shape == (0,):
             return self
         indices = inputs.class_indices(labels, told.device)
         if is_readable(told):

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from ..criteria import class_wise
 from ..evaluation import CalibrationTests, Estimate, calibration_tests
-from ..evaluation._inputs import Numbers
+from ..evaluation._arrays import Numbers
 from ..measures import ece
 from ..measures._binned import Binning
 from ._bins import Bin, reliability_bins

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..evaluation._inputs import Numbers
+from ..evaluation._arrays import Numbers
 from ._axes import as_given, room
 from ._classes import COLUMNS, class_rows, names_of_classes
 from ._models import judged

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..evaluation._inputs import Numbers
+from ..evaluation._arrays import Numbers
 from ..evaluation._ranking import risk_coverage_area
 from ..measures import esd
 from ._axes import BLUE, GREY, ORANGE, room, tidy

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from .._checks import check_not_masked
 from ..evaluation import Estimate, calibration_tests
+from ..evaluation._arrays import Numbers
 from ..evaluation._groups import apart, names_of_groups
-from ..evaluation._inputs import Numbers
 from ._models import Told, named
 from ._rows import few_rows_of
 from ._settings import Settings

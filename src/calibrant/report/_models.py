@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._checks import check_flag, check_weights
 from ..evaluation import _inputs as inputs
-from ..evaluation._inputs import Numbers
+from ..evaluation._arrays import Numbers, tensor
 from ..measures._binned import as_counts
 from ..predictions import Predictions
 from ..scores import brier, nll
@@ -102,10 +102,10 @@ def judged(name: str, forecast: Forecast, *, probabilities: bool) -> Told:
             f"Predictions; got {type(forecast).__name__}."
         )
     check_flag("probabilities", probabilities)
-    first = inputs.tensor("logits", forecast[0])
+    first = tensor("logits", forecast[0])
     if first.ndim == 1:
         return _of_events(name, first, forecast[1])
-    labels = inputs.tensor("labels", forecast[1], first.device)
+    labels = tensor("labels", forecast[1], first.device)
     if first.is_floating_point():
         inputs.check_no_nan("probabilities" if probabilities else "logits", first)
     if probabilities:

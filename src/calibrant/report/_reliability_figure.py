@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation._inputs import Numbers
+from ..evaluation._arrays import Numbers
 from ..measures import ece
 from ..measures._binned import Binning
 from ._axes import GREEN, GREY, ORANGE, as_given, room, rooms, tidy

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..evaluation import _inputs as inputs
+from ..evaluation._settings import check_draws, check_settings
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         draws = 1 if self.draws is None else self.draws
-        inputs.check_settings(self.bins, draws, self.level, self.seed)
+        check_settings(self.bins, draws, self.level, self.seed)
         if self.draws is not None:
-            inputs.check_draws(self.draws, self.level)
+            check_draws(self.draws, self.level)

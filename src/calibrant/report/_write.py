@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._writing import written_whole
-from ..evaluation._inputs import Numbers
+from ..evaluation._arrays import Numbers
 from ._account import Account, Progress, account_of
 from ._against import Kept, against_first
 from ._models import Forecast, Told, all_told, told
