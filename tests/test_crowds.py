@@ -15,13 +15,13 @@ from calibrant.evaluation._class_draws import LabelDraws
 from calibrant.evaluation._coins import CoinsOfCrowds
 from calibrant.evaluation._crowd_esd import CrowdEsdDraws
 from calibrant.evaluation._crowds import events_drawn
+from calibrant.evaluation._esd_draws import EsdDraws
 from calibrant.evaluation._estimates import _drawn, estimates
 from calibrant.evaluation._largest_draws import LargestGapDraws
 from calibrant.evaluation._lots import Lots, mean_drawn
 from calibrant.evaluation._resampled import AlongRay, Events, OfWeights
 from calibrant.evaluation._rows import Row, rows_of_events
-from calibrant.evaluation._running_draws import EsdDraws
-from calibrant.evaluation._slow_draws import SweepDraws
+from calibrant.evaluation._sweep_draws import SweepDraws
 from calibrant.evaluation._weights import Population
 from calibrant.measures._binned import as_counts
 

@@ -11,7 +11,7 @@ from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
 from calibrant import Predictions
-from calibrant.evaluation import _bin_totals, _slow_draws, _weights
+from calibrant.evaluation import _bin_totals, _sweep_draws, _weights
 from calibrant.evaluation._bin_totals import by_width
 from calibrant.evaluation._coins import Coins
 from calibrant.evaluation._estimates import estimates
@@ -20,7 +20,7 @@ from calibrant.evaluation._largest_draws import LargestGapDraws
 from calibrant.evaluation._resampled import AlongRay, Events, Mean, OfWeights
 from calibrant.evaluation._rows import Row, rows_of_events, rows_of_predictions
 from calibrant.evaluation._shape import Shape, ShapeName, shape_of
-from calibrant.evaluation._slow_draws import SweepDraws
+from calibrant.evaluation._sweep_draws import SweepDraws
 from calibrant.evaluation._weights import multinomial_weights
 from calibrant.measures._binned import as_counts, assign_bins
 from calibrant.measures._sweep import monotone_bins
@@ -242,7 +242,7 @@ def test_a_largest_gap_has_its_own_ray_and_one_of_the_shape_alone() -> None:
 def test_a_sweep_keeps_its_bins_along_the_ray_where_accuracies_rise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_slow_draws, "_FEWEST", 0.0)
+    monkeypatch.setattr(_sweep_draws, "_FEWEST", 0.0)
     confidence, outcome = torch.rand(2, 60, generator=torch.Generator().manual_seed(4)).double()
     outcome = (outcome < confidence).double()
     ones = torch.ones(60, dtype=torch.float64)
@@ -266,7 +266,7 @@ def test_a_sweep_keeps_its_bins_along_the_ray_where_accuracies_rise(
                 assert value.isnan()
     assert 0 < found.isnan().sum() < found.numel()
     # Where hardly any rises, all count.
-    monkeypatch.setattr(_slow_draws, "_FEWEST", 1.1)
+    monkeypatch.setattr(_sweep_draws, "_FEWEST", 1.1)
     every = SweepDraws(events).moved(weights, torch.tensor(scales).double(), "even")
     assert every.isfinite().all()
     assert_close(every[found.isfinite()], found[found.isfinite()])

@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..measures._precision import in_proportion
-from ._running_draws import EsdDraws, shifts_to
+from ._esd_draws import EsdDraws
+from ._running_draws import shifts_to
 from ._shape import ShapeName
 
 

@@ -12,9 +12,9 @@ from ._class_draws import OverClasses
 from ._coins import coins_of
 from ._interval import fewest_draws, percentile
 from ._ranking import auroc
+from ._ranking_draws import RankingDraws
 from ._resampled import AlongRay, OfWeights, OnRays, Resampled, without_rounding
 from ._rows import Row
-from ._running_draws import RankingDraws
 from ._weights import multinomial_weights
 
 

@@ -27,12 +27,17 @@ from ._class_cells import Cut
 from ._class_draws import LabelDraws, OverClasses
 from ._crowd_esd import CrowdEsdDraws
 from ._crowds import Drawn, events_drawn
+from ._esd_draws import EsdDraws
+from ._ks_draws import KsDraws
+from ._label_binned_draws import LabelBinnedDraws
 from ._largest_draws import LargestGapDraws
 from ._lots import Lots, mean_drawn
+from ._mmce_draws import MmceDraws
 from ._ranking import auroc, risk_coverage_area
+from ._ranking_draws import RankingDraws
 from ._resampled import Events, Resampled
-from ._running_draws import EsdDraws, KsDraws, MmceDraws, RankingDraws
-from ._slow_draws import LabelBinnedDraws, SmoothDraws, SweepDraws
+from ._smooth_draws import SmoothDraws
+from ._sweep_draws import SweepDraws
 from ._uncertainty import avu, mean_entropy
 
 
