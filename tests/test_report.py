@@ -576,6 +576,11 @@ def test_what_cannot_be_judged_is_said_and_not_drawn(tmp_path: Path) -> None:
         ({"m": drawn(50)}, {"class_names": "abcd"}, "one name per class, 4 in all; got 1"),
         ({"m": drawn(50)}, {"groups": ["a"] * 9}, "one entry per sample, 50 in all"),
         ({"m": drawn(50)}, {"groups": [1, "1"] * 25}, "all names or all numbers; got int, str"),
+        (
+            {"m": drawn(50)},
+            {"groups": np.array([np.float32(0.1), np.float64(0.1)] * 25, dtype=object)},
+            "groups must be called differently where they differ; two are '0.1'",
+        ),
         ({"m": drawn(50)}, {"severity": ["a"] * 50}, "severity must hold a number per sample"),
         ({"m": drawn(50)}, {"sample_names": ["a"]}, "sample_names must hold one name per sample"),
         ({"m": drawn(50)}, {"bins": 0}, "bins must be a whole number"),

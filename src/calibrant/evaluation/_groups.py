@@ -93,8 +93,8 @@ def _neither(kinds: Iterable[type], remedy: str) -> str:
     return f"groups must be all names or all numbers; got {named}. {remedy}"
 
 
-def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str, NDArray[np.int64]]:
-    """The samples of each group, some of which count, by its name, in the order of the names."""
+def parted(groups: Numbers, n: int) -> dict[str, NDArray[np.int64]]:
+    """The samples of each group by its name, in the order of the names."""
     names = names_of_groups(groups, n)
     try:
         different, place = np.unique(names, return_inverse=True)
@@ -111,6 +111,15 @@ def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str,
                 "names, or numbers of one type."
             )
         found[name] = own
+    return found
+
+
+def members(groups: Numbers, n: int, weights: Tensor | None = None) -> dict[str, NDArray[np.int64]]:
+    """The same, where there is enough of each to judge it.
+
+    - `weights`: some samples may not count.
+    """
+    found = parted(groups, n)
     counts = None if weights is None else weights.cpu().numpy() > 0
     for name, own in found.items():
         check_enough(len(own), f" in every group, also in {name!r}")

@@ -10,7 +10,7 @@ from torch import Tensor
 from .._checks import check_not_masked
 from ..evaluation import Estimate, calibration_tests
 from ..evaluation._arrays import Numbers
-from ..evaluation._groups import apart, names_of_groups
+from ..evaluation._groups import parted
 from ._models import Told, named
 from ._rows import few_rows_of
 from ._settings import Settings
@@ -35,8 +35,10 @@ class Group:
 
 def groups_of(told: Told, names: Numbers, settings: Settings) -> list[Group]:
     """Every group with its numbers, the largest first."""
-    members = _members(names, len(told))
-    found = [_group(told, name, own, settings) for name, own in members.items()]
+    found = [
+        _group(told, name, torch.from_numpy(own), settings)
+        for name, own in parted(names, len(told)).items()
+    ]
     found.sort(key=lambda one: -one.count)
     return _corrected(found[:MOST_GROUPS])
 
@@ -57,14 +59,6 @@ def severities_of(told: Told, severity: Numbers, settings: Settings) -> list[Gro
     spelt = np.array([f"{x:g}" for x in numbers.reshape(-1)]).reshape(numbers.shape)
     found = groups_of(told, spelt, settings)
     return sorted(found, key=lambda one: float(one.name))
-
-
-def _members(groups: Numbers, n: int) -> dict[str, Tensor]:
-    names = apart([str(name) for name in names_of_groups(groups, n)])
-    distinct, which = np.unique(names, return_inverse=True)
-    order = np.argsort(which, kind="stable")
-    parts = np.split(order, np.cumsum(np.bincount(which))[:-1])
-    return {str(name): torch.from_numpy(own) for name, own in zip(distinct, parts, strict=True)}
 
 
 def _group(told: Told, name: str, own: Tensor, settings: Settings) -> Group:
