@@ -496,15 +496,19 @@ def test_an_even_truth_is_off_by_as_many_standard_errors_everywhere(kind: str) -
         assert_close(events.shape.even[cell == k], slowly)
 
 
-@pytest.mark.parametrize(("across", "believed"), [(0.1, False), (0.4, True)])
-def test_a_leaning_truth_has_gaps_of_the_other_sign_only_beyond_doubt(
-    across: float, believed: bool
-) -> None:
+def of_two_signs(across: float) -> tuple[Tensor, Tensor]:
     """Below 0.3 events happen more often than they should, above it less often."""
     rng = torch.Generator().manual_seed(0)
     confidence = torch.rand(3000, generator=rng, dtype=torch.float64)
     chance = torch.where(confidence < 0.3, confidence + across * confidence, 0.8 * confidence)
-    outcome = torch.bernoulli(chance, generator=rng)
+    return confidence, torch.bernoulli(chance, generator=rng)
+
+
+@pytest.mark.parametrize(("across", "believed"), [(0.1, False), (0.4, True)])
+def test_a_leaning_truth_has_gaps_of_the_other_sign_only_beyond_doubt(
+    across: float, believed: bool
+) -> None:
+    confidence, outcome = of_two_signs(across)
     events = Events.of(confidence, outcome, torch.ones(3000, dtype=torch.float64))
     shape, cell = events.shape, assign_bins(confidence, bins=15, binning="mass")
     count, gap, error = of_bins(events, cell)
@@ -527,15 +531,16 @@ RUNNING = ("smooth_ece", "ks_error", "esd", "mmce")
 
 @pytest.mark.parametrize("name", RUNNING)
 def test_the_ends_of_an_interval_come_from_rays_of_their_own(name: str) -> None:
-    logits, labels = sample(tied=False)
-    ones = torch.ones(N, dtype=torch.float64)
-    row = rows_of_predictions(Predictions(logits, labels), ones, 15)[name]
+    confidence, outcome = of_two_signs(0.1)
+    ones = torch.ones(len(confidence), dtype=torch.float64)
+    row = rows_of_events(confidence, outcome, ones, None, 15)[name]
     (weights,) = multinomial_weights(ones, 60, seed=1)
     ray = row.resampled
     assert isinstance(ray, AlongRay)
     gaps = Coins(ray.events.confidence, seed=2).gaps(60)
     scales, value = ray.scales_like(ones), row.value().item()
     rays, truths = ray.rays(weights, scales, gaps), ray.truths(scales)
+    assert not torch.equal(ray.events.shape.leaning, ray.events.shape.even)
     shapes: list[ShapeName] = ["sparse", "leaning" if name == "ks_error" else "even"]
     if name != "smooth_ece":
         shapes.append("expected")
@@ -544,6 +549,7 @@ def test_the_ends_of_an_interval_come_from_rays_of_their_own(name: str) -> None:
         moved = ray.moved(weights, scales, shape)
         moved[:, 0] = ray.of_gaps(gaps)  # at zero the model is calibrated
         each.append(inverted(value, moved, ray.truth(scales, shape), 0.9))
+    assert_close(truths, torch.stack([ray.truth(scales, shape) for shape in shapes]))
     highest = max(high for _, high in each)
     assert ray.ends(value, rays, truths, 0.9) == pytest.approx((each[0][0], highest))
 

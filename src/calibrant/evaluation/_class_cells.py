@@ -12,7 +12,7 @@ from ..measures._order import Ascending
 from ..measures._precision import widened
 from ..predictions import Predictions
 from ._chance_blocks import ranges
-from ._shape import SHAPE_BINS, shape_in, shape_of
+from ._shape import SHAPE_BINS, shape_of, sparse_in
 from ._tempered import Tempered
 from ._weights import in_shares
 
@@ -177,7 +177,7 @@ def _of_some(
     outcome = (predictions.labels[source] == classes + some.start).to(values.dtype)
     gap, chance = widened(outcome - values, values)
     own = shares[source]
-    sparse = shape_in(equal_mass(own, rank, SHAPE_BINS), chance, gap, own).sparse
+    sparse = sparse_in(equal_mass(own, rank, SHAPE_BINS), chance, gap, own)
     width = assign_bins(values.reshape(-1), bins=bins, binning="width").reshape(values.shape)
     mass = equal_mass(own, rank, bins)
     moved = tempered.gap(chance, source)

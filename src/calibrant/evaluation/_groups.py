@@ -39,7 +39,7 @@ def apart(names: Sequence[Any]) -> NDArray[Any]:
     return np.array(names, dtype=object) if lossy else array
 
 
-def names_of_groups(groups: Numbers, n: int) -> NDArray[Any]:
+def _names_of(groups: Numbers, n: int) -> NDArray[Any]:
     """One name or number per sample; not both, since NumPy spells 1 and "1" alike."""
     if isinstance(groups, Tensor):
         check_held("groups", groups)
@@ -95,7 +95,7 @@ def _neither(kinds: Iterable[type], remedy: str) -> str:
 
 def parted(groups: Numbers, n: int) -> dict[str, NDArray[np.int64]]:
     """The samples of each group by its name, in the order of the names."""
-    names = names_of_groups(groups, n)
+    names = _names_of(groups, n)
     try:
         different, place = np.unique(names, return_inverse=True)
     except (TypeError, ValueError) as wrong:  # what cannot be put in order

@@ -20,8 +20,6 @@ ShapeName = Literal["expected", "sparse", "even", "leaning"]
 class Shape(NamedTuple):
     """Gaps that the truth may have at each sample's confidence, each up to a factor.
 
-    Of one sample of events, or of many on leading axes.
-
     - `expected`: as much of the gaps as is more than chance, with a mean of at least one standard
       error: a truth of one sign is the hardest to tell from none, so it is never ruled out.
     - `sparse`: in as few bins as leave no more of the gaps unexplained than noise would.
@@ -30,10 +28,10 @@ class Shape(NamedTuple):
       is beyond doubt: of gaps of one sign a running sum adds up all the noise there is.
     """
 
-    expected: Float[Tensor, "*many n"]
-    sparse: Float[Tensor, "*many n"]
-    even: Float[Tensor, "*many n"]
-    leaning: Float[Tensor, "*many n"]
+    expected: Float[Tensor, " n"]
+    sparse: Float[Tensor, " n"]
+    even: Float[Tensor, " n"]
+    leaning: Float[Tensor, " n"]
 
 
 def shape_of(
@@ -53,18 +51,8 @@ def shape_of(
     tensor([0.3000, 0.1000], dtype=torch.float64)
     """
     bin_of = assign_bins(confidence, bins=SHAPE_BINS, binning="mass", weights=weights)
-    return shape_in(bin_of, confidence, gap, weights)
-
-
-def shape_in(
-    bin_of: Int[Tensor, "*many n"],
-    confidence: Float[Tensor, "*many n"],
-    gap: Float[Tensor, "*many n"],
-    weights: Float[Tensor, "*many n"],
-) -> Shape:
-    """The same where the bins of equal mass, `SHAPE_BINS` of them, are known."""
-    share = weights / _sum(weights).clamp(min=torch.finfo(gap.dtype).tiny)
-    bins = _Bins(bin_of, share)
+    bins = _Bins.of(bin_of, confidence, gap, weights)
+    share = bins.share
     mean = _sum(share * gap)
     centred = confidence - _sum(share * confidence)
     spread = _sum(share * centred.square())
@@ -77,46 +65,84 @@ def shape_in(
     far = main * torch.maximum(mean.abs(), mean_noise.sqrt())
     sloping = _beyond_chance(slope.square(), slope_noise) * slope * centred
     expected = far + sloping + _real_part(rest, bins) * rest
-    noise = _noise(confidence, gap, bins)
-    errors = torch.where(noise > 0, bins.sums(gap) / torch.where(noise > 0, noise, 1), 0)
-    unit = noise / torch.where(bins.mass > 0, bins.mass, 1)
     side = torch.where(bins.sums(expected) < 0, -1, 1)
-    filled = _sum(noise > 0).clamp(min=1)
-    size = (_sum(errors.square()) / filled).sqrt().clamp(min=1)
     other = side != main
-    gaps_of_other = -main * _sum(other * bins.sums(gap))
-    doubtful = gaps_of_other < _BELIEVED * _sum(other * noise.square()).sqrt()
-    leaning = torch.where(doubtful, main, side)
-    of_bins = _sparse(errors, filled) * unit, side * size * unit, leaning * size * unit
-    return Shape(expected, *(gaps.gather(-1, bins.of) for gaps in of_bins))
+    across = -main * _sum(other * bins.gaps)
+    doubtful = across < _BELIEVED * _sum(other * bins.noise.square()).sqrt()
+    size = (_sum(bins.errors.square()) / bins.filled).sqrt().clamp(min=1)
+    even, leaning = (
+        bins.per_sample(sides * size) for sides in (side, torch.where(doubtful, main, side))
+    )
+    return Shape(expected, bins.per_sample(_sparse(bins.errors, bins.filled)), even, leaning)
+
+
+def sparse_in(
+    bin_of: Int[Tensor, "*many n"],
+    confidence: Float[Tensor, "*many n"],
+    gap: Float[Tensor, "*many n"],
+    weights: Float[Tensor, "*many n"],
+) -> Float[Tensor, "*many n"]:
+    """The sparse one alone, of many samples of events on leading axes.
+
+    - `bin_of`: of `SHAPE_BINS` bins of equal mass.
+    """
+    bins = _Bins.of(bin_of, confidence, gap, weights)
+    return bins.per_sample(_sparse(bins.errors, bins.filled))
 
 
 @dataclass(frozen=True)
 class _Bins:
-    """The bin of each sample, and what each counts of the whole."""
+    """Samples in bins, which are compared with their own noise.
 
-    of: Int[Tensor, "*many n"]
+    - `place`: the bin of each sample. `share`: what it counts of the whole.
+    - `gaps`: their sum in each bin, by shares. `noise`: the standard error of that.
+    """
+
+    place: Int[Tensor, "*many n"]
     share: Float[Tensor, "*many n"]
+    gaps: Float[Tensor, "*many bins"]
+    noise: Float[Tensor, "*many bins"]
+
+    @staticmethod
+    def of(place: Tensor, confidence: Tensor, gap: Tensor, weights: Tensor) -> "_Bins":
+        """From samples of any weights."""
+        share = weights / _sum(weights).clamp(min=torch.finfo(gap.dtype).tiny)
+        # A bin that was never wrong may be wrong as often as it says.
+        likely = (confidence * (1 - confidence)).clamp(min=0)
+        squares, chances = (_added(place, share.square() * x) for x in (gap.square(), likely))
+        return _Bins(
+            place, share, _added(place, share * gap), torch.maximum(squares, chances).sqrt()
+        )
 
     @property
-    def mass(self) -> Float[Tensor, "*many bins"]:
-        return self.sums(torch.ones_like(self.share))
+    def errors(self) -> Float[Tensor, "*many bins"]:
+        """The gap of each bin in standard errors."""
+        filled = self.noise > 0
+        return torch.where(filled, self.gaps / torch.where(filled, self.noise, 1), 0)
+
+    @property
+    def filled(self) -> Int[Tensor, "*many 1"]:
+        """How many bins have noise; one at least."""
+        return _sum(self.noise > 0).clamp(min=1)
 
     def sums(self, x: Tensor, power: int = 1) -> Float[Tensor, "*many bins"]:
         """In each bin the sum of x, by shares or by a power of them."""
-        empty = x.new_zeros(*x.shape[:-1], SHAPE_BINS)
-        return empty.scatter_add(-1, self.of, self.share**power * x)
+        return _added(self.place, self.share**power * x)
+
+    def per_sample(self, errors: Float[Tensor, "*many bins"]) -> Float[Tensor, "*many n"]:
+        """So many standard errors of each bin, as the gap of each sample in it."""
+        mass = _added(self.place, self.share)
+        gaps = errors * self.noise / torch.where(mass > 0, mass, 1)
+        return gaps.gather(-1, self.place)
+
+
+def _added(place: Int[Tensor, "*many n"], x: Tensor) -> Float[Tensor, "*many bins"]:
+    empty = x.new_zeros(*x.shape[:-1], SHAPE_BINS)
+    return empty.scatter_add(-1, place, x)
 
 
 def _sum(x: Tensor) -> Shaped[Tensor, "*many 1"]:
     return x.sum(dim=-1, keepdim=True)
-
-
-def _noise(confidence: Tensor, gap: Tensor, bins: _Bins) -> Float[Tensor, "*many bins"]:
-    """The standard error of the gap of each bin."""
-    # A bin that was never wrong may be wrong as often as it says.
-    likely = (confidence * (1 - confidence)).clamp(min=0)
-    return torch.maximum(bins.sums(gap.square(), 2), bins.sums(likely, 2)).sqrt()
 
 
 def _sparse(
